@@ -1,29 +1,29 @@
 """Every error fastqueue raises, and what a caller can do about it.
 
-    FastQueueError
-    ├── called wrongly: mend the call
-    │   ├── OptionError           (ValueError)    an option, a name or a setting that cannot be
-    │   ├── KindError             (TypeError)     a handler whose value cannot be read from its signature
-    │   ├── RegistrationError     (RuntimeError)  registered twice, too late, or pushed while registering
-    │   ├── ScheduleError         (ValueError)    a schedule that is none, or never comes round
-    │   ├── ValueRefused          (ValueError)    a value that would not come back as it went in
-    │   ├── CarriedTooLarge       (ValueError)    more carried than a job may keep
-    │   ├── WrongPlace            (TypeError)     push where nobody can await it, push_sync where it would block
-    │   ├── TransactionRefused    (ValueError)    a handle that is no open transaction on the queue's database
-    │   ├── TransactionEnded      (RuntimeError)  jobs pushed after their transaction was over
-    │   └── TwoTransactions       (RuntimeError)  one session dependency at two scopes in a route
-    ├── the store cannot: choose another store, or migrate
-    │   ├── Unsupported           (TypeError)     an option that the store does not keep
-    │   ├── SchemaMissing, SchemaTooOld, SchemaTooNew
-    │   └── MissingDriver         (ImportError)   a package to install
-    ├── the store failed: try again later
-    │   └── StoreUnavailable
-    └── how a run ended
-        ├── Permanent             raised by a handler: no further attempt
-        ├── Mismatch              the stored value no longer fits the handler
-        ├── OutOfTime             (TimeoutError)  the run took longer than its timeout
-        ├── WorkerLost            the worker died in the job's last attempt
-        └── Interrupted           the queue stopped before the run was over
+FastQueueError
+├── called wrongly: mend the call
+│   ├── OptionError           (ValueError)    an option, a name or a setting that cannot be
+│   ├── KindError             (TypeError)     a handler whose value cannot be read from its signature
+│   ├── RegistrationError     (RuntimeError)  registered twice, too late, or pushed while registering
+│   ├── ScheduleError         (ValueError)    a schedule that is none, or never comes round
+│   ├── ValueRefused          (ValueError)    a value that would not come back as it went in
+│   ├── CarriedTooLarge       (ValueError)    more carried than a job may keep
+│   ├── WrongPlace            (TypeError)     push where nobody can await it, push_sync where it would block
+│   ├── TransactionRefused    (ValueError)    a handle that is no open transaction on the queue's database
+│   ├── TransactionEnded      (RuntimeError)  jobs pushed after their transaction was over
+│   └── TwoTransactions       (RuntimeError)  one session dependency at two scopes in a route
+├── the store cannot: choose another store, or migrate
+│   ├── Unsupported           (TypeError)     an option that the store does not keep
+│   ├── SchemaMissing, SchemaTooOld, SchemaTooNew
+│   └── MissingDriver         (ImportError)   a package to install
+├── the store failed: try again later
+│   └── StoreUnavailable
+└── how a run ended
+    ├── Permanent             raised by a handler: no further attempt
+    ├── Mismatch              the stored value no longer fits the handler
+    ├── OutOfTime             (TimeoutError)  the run took longer than its timeout
+    ├── WorkerLost            the worker died in the job's last attempt
+    └── Interrupted           the queue stopped before the run was over
 """
 
 from __future__ import annotations

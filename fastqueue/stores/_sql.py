@@ -1,0 +1,183 @@
+"""What the SQL stores share: named statements, and verbs that are told apart from how they are driven.
+
+A verb that touches the database is a generator: it yields a `Call` (a named statement with its values), is sent what
+came back as `Got`, and returns its answer. A driver's error is thrown into it at the yield. One such verb serves an
+async pool, a thread with `sqlite3` and a session of the app's alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+from fastqueue.errors import OptionError
+
+__all__ = ["Call", "Got", "Statement", "Statements", "Steps", "Tables", "run", "run_sync"]
+
+R = TypeVar("R")
+
+Style: TypeAlias = Literal["numeric", "qmark", "format"]
+"""How a driver writes a place in a statement: $1, ? or %s."""
+
+_NAME = re.compile(r"^-- name: (?P<name>[a-z_.]+)\s*$", re.MULTILINE)
+_RELIES = re.compile(r"^-- relies on: (?P<index>.+?)\s*$", re.MULTILINE)
+_PLACE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):(?P<name>[a-z_]+)|(?P<percent>%)")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
+
+
+class Got(NamedTuple):
+    """What a statement gave: its rows, how many rows it touched, and the id it made, where the driver tells."""
+
+    rows: Sequence[Sequence[Any]]
+    touched: int
+    last_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A named statement of a dialect.
+
+    Attributes:
+        text: Its SQL, with `:name` where a value goes.
+        relies_on: The index it needs to stay cheap; None: none.
+    """
+
+    name: str
+    text: str
+    relies_on: str | None = None
+    _rendered: dict[Style, tuple[str, tuple[str, ...]]] = field(default_factory=dict, compare=False, repr=False)
+
+    def render(self, style: Style) -> tuple[str, tuple[str, ...]]:
+        """The text for a driver, and the names of the values in the order in which it wants them."""
+        if style not in self._rendered:
+            self._rendered[style] = _render(self.text, style)
+        return self._rendered[style]
+
+    def bind(self, style: Style, values: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
+        """The text for a driver and the values in its order."""
+        text, names = self.render(style)
+        return text, tuple(values[name] for name in names)
+
+
+class Call(NamedTuple):
+    """A statement to run, with its values by name."""
+
+    statement: Statement
+    values: Mapping[str, Any]
+
+
+Steps: TypeAlias = Generator[Call, Got, R]
+"""A verb: statements out, what they gave in, its answer at the end."""
+
+
+async def run(steps: Steps[R], execute: Callable[[Call], Awaitable[Got]]) -> R:
+    """Drive a verb with an awaited driver."""
+    got: Got | None = None
+    error: BaseException | None = None
+    while True:
+        try:
+            call = steps.throw(error) if error is not None else steps.send(got)  # type: ignore[arg-type]
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            got, error = await execute(call), None
+        except Exception as raised:
+            got, error = None, raised
+
+
+def run_sync(steps: Steps[R], execute: Callable[[Call], Got]) -> R:
+    """Drive a verb with a driver of plain calls."""
+    got: Got | None = None
+    error: BaseException | None = None
+    while True:
+        try:
+            call = steps.throw(error) if error is not None else steps.send(got)  # type: ignore[arg-type]
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            got, error = execute(call), None
+        except Exception as raised:
+            got, error = None, raised
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The names of a store's tables: a prefix of the app's choice, and a schema where the database has them.
+
+    Raises:
+        OptionError: prefix or schema is not letters, digits and underscores, or is longer than 40.
+    """
+
+    prefix: str = "fastqueue_"
+    schema: str | None = None
+    quote: str = '"'
+
+    def __post_init__(self) -> None:
+        for what, name in (("prefix", self.prefix), ("schema", self.schema)):
+            if name is not None and not _IDENTIFIER.fullmatch(name):
+                raise OptionError(
+                    f"the {what} {name!r} cannot name tables: letters, digits and _, not a digit first, at most 40"
+                )
+
+    def name(self, table: str) -> str:
+        """A table's or index's bare name."""
+        return f"{self.prefix}{table}"
+
+    def quoted(self, table: str) -> str:
+        """A table's name as SQL takes it."""
+        own = f"{self.quote}{self.name(table)}{self.quote}"
+        return own if self.schema is None else f"{self.quote}{self.schema}{self.quote}.{own}"
+
+    def fill(self, text: str) -> str:
+        """SQL text with each `{table}` replaced by that table's name, and `{bare:name}` by the bare one."""
+        text = re.sub(r"\{bare:([a-z_]+)\}", lambda found: self.name(found[1]), text)
+        return re.sub(r"\{([a-z_]+)\}", lambda found: self.quoted(found[1]), text)
+
+
+class Statements:
+    """The named statements of one dialect, read from its file under `sql/`, for one set of tables."""
+
+    def __init__(self, dialect: str, tables: Tables) -> None:
+        self.dialect = dialect
+        self._all = {name: Statement(name, tables.fill(text), index) for name, text, index in read(dialect)}
+
+    def __getitem__(self, name: str) -> Statement:
+        return self._all[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._all.values())
+
+
+def read(dialect: str) -> list[tuple[str, str, str | None]]:
+    """Name, text and relied-on index of each statement in a dialect's file, in the file's order."""
+    source = (files("fastqueue.stores") / "sql" / f"{dialect}.sql").read_text(encoding="utf-8")
+    parts = _NAME.split(source)[1:]
+    found: list[tuple[str, str, str | None]] = []
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        index = _RELIES.search(body)
+        text = "\n".join(line for line in body.splitlines() if not line.startswith("--")).strip().rstrip(";")
+        found.append((name, text, index["index"] if index else None))
+    return found
+
+
+def _render(text: str, style: Style) -> tuple[str, tuple[str, ...]]:
+    names: list[str] = []
+
+    def place(found: re.Match[str]) -> str:
+        if found["percent"] is not None:
+            return "%%" if style == "format" else "%"
+        name = found["name"]
+        if name is None:
+            literal = found[0]
+            return literal.replace("%", "%%") if style == "format" else literal
+        if style == "numeric":
+            if name not in names:
+                names.append(name)
+            return f"${names.index(name) + 1}"
+        names.append(name)
+        return "?" if style == "qmark" else "%s"
+
+    return _PLACE.sub(place, text), tuple(names)
