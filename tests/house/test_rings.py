@@ -1,0 +1,117 @@
+"""Imports run one way: values ← the port ← stores ← the road ← the root ← edges. There are no exceptions.
+
+An import inside a function or under TYPE_CHECKING counts like any other: what a reader has to follow is the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import fastqueue
+
+PACKAGE = Path(fastqueue.__file__).parent
+
+
+class Ring(NamedTuple):
+    """Modules and packages that may import each other and those of the rings before theirs.
+
+    Attributes:
+        rooms: Their names, the first after `fastqueue.`; the package itself is its own room.
+        third_party: The packages that they may import besides; None: any.
+    """
+
+    name: str
+    rooms: str
+    third_party: str | None = ""
+
+
+RINGS = (
+    Ring(
+        "values",
+        "errors job outcome clock codec carriers backoff schedule _cron _zones unique limits kind settings",
+        third_party="croniter pydantic pydantic_core typing_extensions",
+    ),
+    Ring("the port", "store"),
+    Ring("stores", "stores", third_party="asyncpg asyncmy redis"),
+    Ring("the road", "queue worker", third_party="anyio typing_extensions"),
+    Ring("the root", "fastqueue"),
+    Ring("edges", "starlette fastapi otel mail events cli testing", third_party=None),
+)
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+each_module = pytest.mark.parametrize("module", FILES)
+
+
+def imports(module: str) -> Iterator[str]:
+    """The modules that a module imports, anywhere in it; names inside them are left off."""
+    for node in ast.walk(ast.parse(FILES[module].read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} line {node.lineno}: write the import in full, from fastqueue on"
+            assert node.module
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in FILES else node.module
+
+
+def own_imports(module: str) -> set[str]:
+    return {name for name in imports(module) if name.split(".")[0] == "fastqueue"}
+
+
+def third_party_imports(module: str) -> set[str]:
+    tops = {name.split(".")[0] for name in imports(module)}
+    return tops - sys.stdlib_module_names - {"fastqueue"}
+
+
+def ring_of(module: str) -> int:
+    room = module.removeprefix("fastqueue.").split(".")[0]
+    found = [place for place, ring in enumerate(RINGS) if room in ring.rooms.split()]
+    assert found, f"fastqueue/{room} is in no ring: place it in RINGS of {Path(__file__).name}"
+    return found[0]
+
+
+@each_module
+def test_a_module_imports_only_from_its_own_ring_and_those_before(module: str) -> None:
+    ring = ring_of(module)
+    outward = {name for name in own_imports(module) if ring_of(name) > ring}
+    assert not outward, f"{module} ({RINGS[ring].name}) imports from a later ring: {', '.join(sorted(outward))}"
+
+
+@each_module
+def test_a_module_imports_only_the_packages_of_its_ring(module: str) -> None:
+    ring = RINGS[ring_of(module)]
+    if ring.third_party is not None:
+        assert third_party_imports(module) <= set(ring.third_party.split())
+
+
+@pytest.mark.parametrize("module", [name for name in FILES if name.startswith("fastqueue.stores")])
+def test_a_store_module_knows_one_driver_at_most(module: str) -> None:
+    assert len(third_party_imports(module)) <= 1
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {module: own_imports(module) - {module} for module in FILES}
+    assert list(TopologicalSorter(graph).static_order())
+
+
+def test_importing_fastqueue_loads_no_package_of_an_extra() -> None:
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import fastqueue, sys; print(*sys.modules)"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    extras = {"aiosmtplib", "asyncmy", "asyncpg", "fastapi", "opentelemetry", "redis", "rich", "starlette", "typer"}
+    assert extras.isdisjoint(loaded)
