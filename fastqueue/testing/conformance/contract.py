@@ -1,0 +1,60 @@
+"""The kit as a base class of pytest tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import ClassVar
+
+import pytest
+
+from fastqueue.testing.conformance.claims import ClaimClauses
+from fastqueue.testing.conformance.clause import lacking, marks
+from fastqueue.testing.conformance.stage import Begin, MakeStore, Stage
+
+__all__ = ["AllClauses", "StoreContract"]
+
+
+class AllClauses(ClaimClauses):
+    """Every clause of the store contract."""
+
+
+class StoreContract(AllClauses):
+    """Every clause of the store contract as a test: see `fastqueue.testing.conformance` for how to use it.
+
+    Attributes:
+        processes: Whether the factory that `make_store` gives can be pickled and makes, in another process, a store on
+            the same jobs; the races are then run from several processes too.
+    """
+
+    processes: ClassVar[bool] = False
+
+    @pytest.fixture
+    def make_store(self) -> MakeStore:
+        """A factory of store objects on one new, empty database: yours to write."""
+        pytest.fail(f"{type(self).__name__} needs a fixture make_store that gives a factory of stores")
+
+    @pytest.fixture
+    def begin(self) -> Begin | None:
+        """What begins a transaction of the app's on that database; None: the store joins none."""
+        return None
+
+    @pytest.fixture
+    async def on(
+        self, request: pytest.FixtureRequest, make_store: MakeStore, begin: Begin | None
+    ) -> AsyncIterator[Stage]:
+        """The stage on which a clause is played."""
+        stage = Stage(make_store, way=getattr(request, "param", "tasks"), begin=begin)
+        reason = lacking(stage.store, request.function)
+        if reason is not None:
+            pytest.skip(reason)
+        async with stage.opened():
+            yield stage
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Run each clause in the ways it has."""
+        ways = [way for way in marks(metafunc.function).ways if way != "processes" or self.processes]
+        if "long" not in metafunc.config.getoption("markexpr"):
+            ways = [way for way in ways if way != "long"]
+        if ways:
+            own = {"processes": (pytest.mark.processes,), "long": (pytest.mark.long,)}
+            metafunc.parametrize("on", [pytest.param(way, marks=own.get(way, ())) for way in ways], indirect=True)
