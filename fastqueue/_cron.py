@@ -140,22 +140,21 @@ def _read(expression: str) -> Pattern:
     text = expression.strip()
     if text.startswith("@") and text.lower() not in _MACROS:
         raise ValueError(f"the macros are {', '.join(_MACROS)}; for a period, use every()")
-    texts = _MACROS.get(text.lower(), text).split()
-    if len(texts) != len(_FIELDS):
-        raise ValueError(f"it has {len(texts)} fields and needs 5: {', '.join(map(str, _FIELDS))}")
-    minute, hour, day, month, weekday = texts
-    minutes, hours, days, months, weekdays = (field.values(text) for field, text in zip(_FIELDS, texts, strict=True))
+    parts = _MACROS.get(text.lower(), text).split()
+    if len(parts) != len(_FIELDS):
+        raise ValueError(f"it has {len(parts)} fields and needs 5: {', '.join(map(str, _FIELDS))}")
+    minute, hour, day, month, weekday = parts
+    minutes, hours, days, months, weekdays = (field.values(part) for field, part in zip(_FIELDS, parts, strict=True))
     pattern = Pattern(
-        times=tuple(time(hour, minute) for hour in sorted(hours) for minute in sorted(minutes)),
+        times=tuple(time(h, m) for h in sorted(hours) for m in sorted(minutes)),
         days=days,
         months=months,
         weekdays=frozenset(number or 7 for number in weekdays),
         either=not (day.startswith("*") or weekday.startswith("*")),
         fixed=not (minute.startswith("*") or hour.startswith("*")),
     )
-    if pattern.first(_TRIED_FROM, _TRIED_FROM.year + SEARCHED_YEARS) is None:
-        raise ValueError(
-            f"it never comes round: no month {month} has a day of the month {day}"
-            + (f" that is a day of the week {weekday}" if weekday != "*" else "")
-        )
+    last_year = _TRIED_FROM.year + SEARCHED_YEARS
+    if pattern.first(_TRIED_FROM, last_year) is None:
+        fields = f"day of the month {day}, month {month}, day of the week {weekday}"
+        raise ValueError(f"it never comes round: {fields} meet on no day from {_TRIED_FROM.year} to {last_year}")
     return pattern
