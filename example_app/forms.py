@@ -62,7 +62,7 @@ async def _posted(request: Request) -> Form:
 
 
 FormDep = Annotated[Form, Depends(_posted)]
-"""The form that was posted. Files and unknown fields are passed over."""
+"""The form that was posted."""
 
 
 def email_key(email: str) -> str:

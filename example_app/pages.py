@@ -21,7 +21,7 @@ from example_app.settings import Settings
 from example_app.visitors import form_token
 from fastqueue.starlette import request_id
 
-__all__ = ["FOLDER", "add_error_pages", "see", "show"]
+__all__ = ["FOLDER", "add_error_pages", "linked", "see", "show", "when"]
 
 FOLDER = Path(__file__).parent
 
@@ -99,11 +99,12 @@ async def _unexpected_error(request: Request, _error: Exception) -> Response:
     return response
 
 
-def _when(moment: datetime) -> str:
+def when(moment: datetime) -> str:
+    """Show a moment."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _linked(text: str) -> Markup:
+def linked(text: str) -> Markup:
     """Make the links in a plain text clickable."""
     parts: list[Markup] = []
     end = 0
@@ -118,5 +119,5 @@ def _form_token(context: Context) -> str:
     return form_token(context["request"])
 
 
-_templates.env.filters.update(when=_when, linked=_linked)
+_templates.env.filters.update(when=when, linked=linked)
 _templates.env.globals["form_token"] = _form_token

@@ -54,7 +54,7 @@ async def check_form_token(request: Request) -> None:
     """Refuse a request that changes something and does not come from a page of this session."""
     if request.method in _SAFE:
         return
-    given = (await request.form()).get("form_token")
+    given = (await request.form(max_files=0, max_fields=20)).get("form_token")
     expected = request.session.get("form")
     if not (isinstance(given, str) and expected and hmac.compare_digest(given.encode(), expected.encode())):
         raise HTTPException(403, "This page was open for too long. Go back, reload it, and send the form again.")
