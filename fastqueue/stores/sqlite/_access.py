@@ -1,0 +1,81 @@
+"""The way from an event loop to the database: the store's thread, started by the first who opens it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fastqueue.errors import StoreUnavailable
+from fastqueue.stores.sqlite._database import Database
+from fastqueue.stores.sqlite._thread import DatabaseThread, Function, Work
+from fastqueue.stores.sqlite._watch import Watch
+
+__all__ = ["Access"]
+
+R = TypeVar("R")
+
+
+class Access:
+    """What every part of a store reads and writes by, on any event loop and several at once.
+
+    Args:
+        path: The file, for messages.
+        connect: Opens it.
+    """
+
+    def __init__(self, path: str, connect: Callable[[], Database]) -> None:
+        self.path = path
+        self.watch = Watch()
+        self._connect = connect
+        self._starting = threading.Lock()
+        self._thread: DatabaseThread | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._thread is not None and self._thread.alive
+
+    async def open(self) -> None:
+        """Start the thread, unless it runs, and wait until it has opened the file."""
+        with self._starting:
+            if self._thread is None or not self._thread.alive:
+                self._thread = DatabaseThread(self._connect, self.watch)
+            opened = self._thread.opened
+        await asyncio.shield(asyncio.wrap_future(opened))
+
+    def stop(self) -> None:
+        """Let the thread end after what it has been handed."""
+        if self._thread is not None:
+            self._thread.stop()
+
+    async def close(self) -> None:
+        """Let the thread end, and wait until it has closed the file."""
+        thread = self._thread
+        if thread is not None and thread.alive:
+            thread.stop()
+            await asyncio.shield(asyncio.wrap_future(thread.ended))
+
+    async def read(self, function: Function[R]) -> R:
+        """Run a function outside any transaction."""
+        return await self._ask(Work(function, writes=False, loop=asyncio.get_running_loop()))
+
+    async def write(self, function: Function[R], *, look: Function[R | None] | None = None) -> R:
+        """Run a function in a transaction; with `look`, only when that, asked first and outside it, answers None."""
+        return await self._ask(Work(function, writes=True, look=look, loop=asyncio.get_running_loop()))
+
+    def submit(self, work: Work[Any]) -> None:
+        """Hand over a function; its answer comes to the work's future.
+
+        Raises:
+            StoreUnavailable: the store is not open.
+        """
+        thread = self._thread
+        if thread is None or not thread.put(work):
+            raise StoreUnavailable(f"the SQLite store on {self.path} is not open; await its open() first")
+
+    async def _ask(self, work: Work[R]) -> R:
+        self.submit(work)
+        future = work.future
+        assert isinstance(future, asyncio.Future)
+        return await future

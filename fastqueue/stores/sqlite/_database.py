@@ -1,0 +1,131 @@
+"""A database file, opened: its connection, the statements for its tables, and its errors in words."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from fastqueue.errors import StoreUnavailable
+from fastqueue.stores._sql import Call, Got, Statements
+
+__all__ = ["Database", "Synchronous"]
+
+R = TypeVar("R")
+
+Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
+
+PATIENCE = 30.0
+"""Seconds to wait for other connections before giving up."""
+
+_REMEDIES = {
+    sqlite3.SQLITE_BUSY: f"another connection kept it locked for {PATIENCE:g} s; keep the app's own writing "
+    "transactions short, and begin them with BEGIN IMMEDIATE",
+    sqlite3.SQLITE_CANTOPEN: "its folder must exist, and this process must be allowed to make files there",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; put a backup in its place",
+    sqlite3.SQLITE_FULL: "there is no room left on its disk; make some",
+    sqlite3.SQLITE_IOERR: "its disk failed; look into the system's log",
+    sqlite3.SQLITE_NOTADB: "the file is something else, or encrypted; give the store a path of its own",
+    sqlite3.SQLITE_PERM: "this process must be allowed to read and write it",
+    sqlite3.SQLITE_READONLY: "this process must be allowed to write the file and its folder",
+}
+
+
+class Database:
+    """One connection to a file, in the thread that made it.
+
+    SQLite's own way to wait for a lock sleeps for up to 100 ms, so that who waits is overtaken again and again; it is
+    switched off, and whatever may meet another's lock waits in short random sleeps (`patiently`).
+    """
+
+    def __init__(self, path: str, statements: Statements, synchronous: Synchronous) -> None:
+        self.path = path
+        self._texts = {statement.name: statement.text for statement in statements}
+        try:
+            self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+        except sqlite3.Error as error:
+            raise self.in_words(error) from error
+        try:
+            self.patiently(self._write_ahead)
+            self._connection.execute(f"PRAGMA synchronous = {synchronous}")
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise self.in_words(error) from error
+
+    def _write_ahead(self) -> None:
+        (mode,) = self._connection.execute("PRAGMA journal_mode").fetchone()
+        if mode != "wal":
+            self._connection.execute("PRAGMA journal_mode = WAL")
+
+    def do(self, step: str, /, **values: Any) -> sqlite3.Cursor:
+        """Run a statement by its name."""
+        return self._connection.execute(self._texts[step], values)
+
+    def execute(self, call: Call) -> Got:
+        """Run a statement that a verb asks for."""
+        cursor = self._connection.execute(call.statement.text, call.values)
+        return Got(cursor.fetchall(), cursor.rowcount, cursor.lastrowid)
+
+    def begin(self) -> None:
+        """Begin to write: the lock is taken now, so that nothing that was read before can turn out old."""
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self._connection.execute("COMMIT")
+
+    def roll_back(self) -> None:
+        """Undo the transaction, unless SQLite has done so itself, as it does when the disk is full."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def apart(self, function: Callable[[Database], R]) -> R:
+        """Run a function within the transaction so that its failure undoes what it did and nothing else."""
+        self._connection.execute("SAVEPOINT apart")
+        try:
+            answer = function(self)
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK TO apart")
+                self._connection.execute("RELEASE apart")
+            raise
+        self._connection.execute("RELEASE apart")
+        return answer
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def version(self) -> int:
+        """A number that changes when another connection has committed, of this process or any other."""
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def patiently(self, function: Callable[[], R]) -> R:
+        """Do what may meet another connection's lock, again until there is none."""
+        give_up = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return function()
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up:
+                    raise
+                time.sleep(random.uniform(0.002, 0.012))
+
+    def in_words(self, error: Exception) -> Exception:
+        """What the caller is told of an error: the file and the remedy when it is the file's, else the error itself."""
+        remedy = _REMEDIES.get(_code(error))
+        if remedy is None:
+            return error
+        told = StoreUnavailable(f"the SQLite file {self.path}: {error}; {remedy}")
+        told.__cause__ = error
+        return told
+
+
+def _code(error: Exception) -> int:
+    """SQLite's number for an error, without its finer part; 0: it is not SQLite's."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
