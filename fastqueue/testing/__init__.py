@@ -3,28 +3,40 @@
 - `FakeClock`: a clock moved by hand.
 - `StoreContract`: the conformance kit as a base class of pytest tests; needs pytest.
 - `exercise`: the conformance kit without pytest.
+
+How to use the kit is told in `fastqueue.testing.conformance`.
 """
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fastqueue.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from fastqueue.testing.conformance.contract import StoreContract
-    from fastqueue.testing.conformance.report import Report, exercise
+    from fastqueue.testing.conformance.report import Fresh, Report, exercise
+    from fastqueue.testing.conformance.stage import Begin, MakeStore
 
-__all__ = ["FakeClock", "Report", "StoreContract", "exercise"]
+__all__ = ["Begin", "FakeClock", "Fresh", "MakeStore", "Report", "StoreContract", "exercise"]
+
+_KIT = "fastqueue.testing.conformance"
+_MODULES = {
+    "Begin": "stage",
+    "Fresh": "report",
+    "MakeStore": "stage",
+    "Report": "report",
+    "StoreContract": "contract",
+    "exercise": "report",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "StoreContract":
-        from fastqueue.testing.conformance.contract import StoreContract
-
-        return StoreContract
-    if name in ("Report", "exercise"):
-        from fastqueue.testing.conformance import report
-
-        return getattr(report, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if "pytest" in sys.modules and _KIT not in sys.modules:
+        # Before its first import, so that a failing check shows its values as the app's own tests do
+        sys.modules["pytest"].register_assert_rewrite(_KIT)
+    return getattr(import_module(f"{_KIT}.{_MODULES[name]}"), name)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fastqueue.stores.memory import MemoryStore
-from fastqueue.testing import StoreContract
-from fastqueue.testing.conformance.stage import MakeStore
+from fastqueue.testing import MakeStore, StoreContract
 
 
 class TestMemory(StoreContract):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastqueue.outcome import Settlement
 from fastqueue.store import Keep
 from fastqueue.testing.conformance.clause import clause
-from fastqueue.testing.conformance.stage import DAY, HOUR, MINUTE, SECOND, T0, Stage, job, number, numbers
+from fastqueue.testing.conformance.stage import DAY, HOUR, MINUTE, SECOND, T0, Asks, Stage, job, number, numbers
 
 __all__ = ["ClaimClauses"]
 
@@ -115,7 +115,13 @@ class ClaimClauses:
     @clause(Keep.AT_ONCE, Keep.ONE_AT_A_TIME)
     async def test_b6_jobs_of_all_lanes_are_one_line(self, on: Stage) -> None:
         """B6: by (run_at, id), across kinds and across what limits them."""
-        asks = ({}, {"at_once": 9}, {"alone_key": "a"}, {"alone_key": "b", "at_once": 9}, {"kind": "other"})
+        asks: tuple[Asks, ...] = (
+            {},
+            {"at_once": 9},
+            {"alone_key": "a"},
+            {"alone_key": "b", "at_once": 9},
+            {"kind": "other"},
+        )
         for n in (4, 2, 0, 3, 1):
             await on.push(n, T0 + n, **asks[n])
         assert numbers(await on.claim(T0 + HOUR, limit=9)) == [0, 1, 2, 3, 4]

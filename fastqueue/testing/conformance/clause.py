@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from fastqueue.store import Keep, Store
+from fastqueue.store import Keep
 
-__all__ = ["ALL_WAYS", "Marks", "Need", "Way", "clause", "clause_id", "lacking", "marks"]
+__all__ = ["ALL_WAYS", "Marks", "Need", "Way", "clause", "clause_id", "marks"]
 
 Need: TypeAlias = Keep | Literal["schedules", "holds", "failed", "throttles", "joins"]
 """What a push may ask, or the name of a faculty."""
@@ -51,14 +51,3 @@ def clause_id(name: str) -> str:
     """ "B7" of `test_b7_no_double_claim`; of a check without a number, its words."""
     found = _NUMBER.match(name)
     return found[1][0].upper() + found[1][1:] if found else name.removeprefix("test_").replace("_", " ")
-
-
-def lacking(store: Store, check: Callable[..., Any]) -> str | None:
-    """Why a store cannot be asked for this check; None: it can."""
-    for need in marks(check).needs:
-        if isinstance(need, Keep):
-            if need not in store.keeps:
-                return f"{store.name} does not keep {need}"
-        elif getattr(store, need) is None:
-            return f"{store.name} has no faculty {need!r}"
-    return None

@@ -7,15 +7,11 @@ from typing import ClassVar
 
 import pytest
 
-from fastqueue.testing.conformance.claims import ClaimClauses
-from fastqueue.testing.conformance.clause import lacking, marks
+from fastqueue.testing.conformance.clause import marks
+from fastqueue.testing.conformance.clauses import AllClauses
 from fastqueue.testing.conformance.stage import Begin, MakeStore, Stage
 
-__all__ = ["AllClauses", "StoreContract"]
-
-
-class AllClauses(ClaimClauses):
-    """Every clause of the store contract."""
+__all__ = ["StoreContract"]
 
 
 class StoreContract(AllClauses):
@@ -44,7 +40,7 @@ class StoreContract(AllClauses):
     ) -> AsyncIterator[Stage]:
         """The stage on which a clause is played."""
         stage = Stage(make_store, way=getattr(request, "param", "tasks"), begin=begin)
-        reason = lacking(stage.store, request.function)
+        reason = stage.lacking(request.function)
         if reason is not None:
             pytest.skip(reason)
         async with stage.opened():
@@ -53,7 +49,7 @@ class StoreContract(AllClauses):
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run each clause in the ways it has."""
         ways = [way for way in marks(metafunc.function).ways if way != "processes" or self.processes]
-        if "long" not in metafunc.config.getoption("markexpr"):
+        if "long" not in (metafunc.config.getoption("markexpr") or ""):
             ways = [way for way in ways if way != "long"]
         if ways:
             own = {"processes": (pytest.mark.processes,), "long": (pytest.mark.long,)}

@@ -8,19 +8,37 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
 
 from fastqueue.job import Claimed, Moment, NewJob, Pushed, StoredJob
 from fastqueue.outcome import Settlement
-from fastqueue.store import FailedJobs, Holds, Joins, Schedules, Store, Throttles
+from fastqueue.store import FailedJobs, Holds, Joins, Keep, Schedules, Store, Throttles
 from fastqueue.testing.conformance import crew
+from fastqueue.testing.conformance.clause import Way, marks
 
-__all__ = ["DAY", "HOUR", "KINDS", "MINUTE", "SECOND", "T0", "Begin", "MakeStore", "Stage", "job", "number", "numbers"]
+__all__ = [
+    "DAY",
+    "HOUR",
+    "KINDS",
+    "MINUTE",
+    "SECOND",
+    "T0",
+    "Asks",
+    "Begin",
+    "MakeStore",
+    "Stage",
+    "job",
+    "number",
+    "numbers",
+]
 
 R = TypeVar("R")
+
+Asks: TypeAlias = dict[str, Any]
+"""Fields of `NewJob`, by name."""
 
 MakeStore: TypeAlias = Callable[[], Store]
 """Gives another store object on the same database with each call, not opened yet."""
@@ -68,7 +86,7 @@ class Stage:
         begin: Begins a transaction of the app's, for stores that can join one.
     """
 
-    def __init__(self, make: MakeStore, *, way: str = "tasks", begin: Begin | None = None) -> None:
+    def __init__(self, make: MakeStore, *, way: Way = "tasks", begin: Begin | None = None) -> None:
         self.store = make()
         self.rounds = range(int(os.environ.get("FASTQUEUE_KIT_ROUNDS", "5")))
         self.way = way
@@ -79,7 +97,7 @@ class Stage:
         self._tokens = count(_FIRST_TOKEN)
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Stage]:
+    async def opened(self) -> AsyncGenerator[Stage]:
         """The stage while its store is open; all of its store objects are closed at the end."""
         try:
             await self._open(self.store)
@@ -98,6 +116,18 @@ class Stage:
         self._opened.append(store)
         await store.open()
         return store
+
+    def lacking(self, check: Callable[..., Any]) -> str | None:
+        """Why the store cannot be asked for a check; None: it can."""
+        for need in marks(check).needs:
+            if isinstance(need, Keep):
+                if need not in self.store.keeps:
+                    return f"{self.store.name} does not keep {need}"
+            elif getattr(self.store, need) is None:
+                return f"{self.store.name} has no faculty {need!r}"
+            elif need == "joins" and self.begin is None:
+                return f"{self.store.name} joins transactions, but `begin` is not given to begin one"
+        return None
 
     async def race(self, racer: Callable[..., Awaitable[R]], *args: Any, racers: int = CLAIMERS) -> list[R]:
         """Run `racer(store, number, *args)` several times at once, each with a store object of its own."""
@@ -164,9 +194,9 @@ class Stage:
         return (await self.settle(Settlement.fail(claimed, at=at, error=error)))[0]
 
     async def failed(self, n: int, *, error: str = "it broke", at: Moment = T0, **asks: Any) -> int:
-        """Push a job, claim it and fail it for good at a moment; its id."""
+        """Push a job, claim it and fail it for good at a moment; its id. No other of its kind may be due."""
         await self.push(n, **asks)
-        claimed = await self.take()
+        claimed = await self.take(kinds=[asks.get("kind", "count")])
         assert await self.fail(claimed, at, error)
         return claimed.id
 

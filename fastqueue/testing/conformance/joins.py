@@ -1,0 +1,55 @@
+"""Clauses of pushes inside a transaction of the app's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastqueue.job import Pushed
+from fastqueue.store import Keep
+from fastqueue.testing.conformance.clause import clause
+from fastqueue.testing.conformance.stage import DAY, T0, Stage, job, numbers
+
+__all__ = ["JoinClauses"]
+
+
+class _RolledBack(Exception):
+    pass
+
+
+class JoinClauses:
+    @clause("joins")
+    async def test_x1_a_push_in_a_transaction_is_kept_if_that_commits(self, on: Stage) -> None:
+        """X1: what is pushed through it is kept if the transaction commits, and only then; claims are not held up."""
+        assert on.begin is not None
+        for n, commits in enumerate((False, True)):
+            try:
+                async with on.begin() as handle:
+                    [pushed] = await _push(on, handle, n)
+                    assert pushed.new
+                    await on.nothing()
+                    if not commits:
+                        raise _RolledBack
+            except _RolledBack:
+                pass
+        assert numbers(await on.claim_each()) == [1]
+        await on.nothing(T0 - DAY)
+
+    @clause("joins", Keep.KEYS)
+    async def test_x1_a_key_pushed_in_a_transaction_is_free_after_a_rollback(self, on: Stage) -> None:
+        """X1: a rollback takes the unique key back too."""
+        assert on.begin is not None
+        try:
+            async with on.begin() as handle:
+                assert [each.new for each in await _push(on, handle, 1, unique_key="a")] == [True]
+                assert [each.new for each in await _push(on, handle, 2, unique_key="a")] == [False]
+                raise _RolledBack
+        except _RolledBack:
+            pass
+        assert (await on.push(3, unique_key="a")).new
+
+
+async def _push(on: Stage, handle: object, n: int, **asks: Any) -> list[Pushed]:
+    enlisted = on.joins.enlist(handle)
+    if enlisted.sync:
+        return enlisted.push_sync([job(n, **asks)], now=T0)
+    return await enlisted.push([job(n, **asks)], now=T0)
