@@ -8,14 +8,15 @@ async pool, a thread with `sqlite3` and a session of the app's alike.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from fastqueue.errors import OptionError
 
-__all__ = ["Call", "Got", "Statement", "Statements", "Steps", "Tables", "run", "run_sync"]
+__all__ = ["Call", "Got", "Statement", "Statements", "Steps", "Tables", "read", "run", "run_sync"]
 
 R = TypeVar("R")
 
@@ -24,7 +25,7 @@ Style: TypeAlias = Literal["numeric", "qmark", "format"]
 
 _NAME = re.compile(r"^-- name: (?P<name>[a-z_.]+)\s*$", re.MULTILINE)
 _RELIES = re.compile(r"^-- relies on: (?P<index>.+?)\s*$", re.MULTILINE)
-_PLACE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):(?P<name>[a-z_]+)|(?P<percent>%)")
+_PLACE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):(?P<name>[a-z_][a-z0-9_]*)|(?P<percent>%)")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
 
@@ -36,7 +37,7 @@ class Got(NamedTuple):
     last_id: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Statement:
     """A named statement of a dialect.
 
@@ -48,25 +49,28 @@ class Statement:
     name: str
     text: str
     relies_on: str | None = None
-    _rendered: dict[Style, tuple[str, tuple[str, ...]]] = field(default_factory=dict, compare=False, repr=False)
 
     def render(self, style: Style) -> tuple[str, tuple[str, ...]]:
         """The text for a driver, and the names of the values in the order in which it wants them."""
-        if style not in self._rendered:
-            self._rendered[style] = _render(self.text, style)
-        return self._rendered[style]
+        return _render(self.text, style)
 
     def bind(self, style: Style, values: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
         """The text for a driver and the values in its order."""
-        text, names = self.render(style)
+        text, names = _render(self.text, style)
         return text, tuple(values[name] for name in names)
 
 
 class Call(NamedTuple):
-    """A statement to run, with its values by name."""
+    """A statement to run, with its values by name.
+
+    Attributes:
+        fresh: It must see what others have committed by now: where the transaction is the app's and sees an older
+            state, ask it on a connection of the store's own too.
+    """
 
     statement: Statement
     values: Mapping[str, Any]
+    fresh: bool = False
 
 
 Steps: TypeAlias = Generator[Call, Got, R]
@@ -75,32 +79,34 @@ Steps: TypeAlias = Generator[Call, Got, R]
 
 async def run(steps: Steps[R], execute: Callable[[Call], Awaitable[Got]]) -> R:
     """Drive a verb with an awaited driver."""
-    got: Got | None = None
-    error: BaseException | None = None
-    while True:
-        try:
-            call = steps.throw(error) if error is not None else steps.send(got)  # type: ignore[arg-type]
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        try:
-            got, error = await execute(call), None
-        except Exception as raised:
-            got, error = None, raised
+    try:
+        call = next(steps)
+        while True:
+            try:
+                got = await execute(call)
+            except Exception as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(got)
+    except StopIteration as end:
+        answer: R = end.value
+        return answer
 
 
 def run_sync(steps: Steps[R], execute: Callable[[Call], Got]) -> R:
     """Drive a verb with a driver of plain calls."""
-    got: Got | None = None
-    error: BaseException | None = None
-    while True:
-        try:
-            call = steps.throw(error) if error is not None else steps.send(got)  # type: ignore[arg-type]
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        try:
-            got, error = execute(call), None
-        except Exception as raised:
-            got, error = None, raised
+    try:
+        call = next(steps)
+        while True:
+            try:
+                got = execute(call)
+            except Exception as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(got)
+    except StopIteration as end:
+        answer: R = end.value
+        return answer
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ class Statements:
     def __getitem__(self, name: str) -> Statement:
         return self._all[name]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Statement]:
         return iter(self._all.values())
 
 
@@ -159,25 +165,23 @@ def read(dialect: str) -> list[tuple[str, str, str | None]]:
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         index = _RELIES.search(body)
         text = "\n".join(line for line in body.splitlines() if not line.startswith("--")).strip().rstrip(";")
-        found.append((name, text, index["index"] if index else None))
+        found.append((name, text, index["index"] if index and index["index"] != "nothing" else None))
     return found
 
 
+@lru_cache(maxsize=1024)
 def _render(text: str, style: Style) -> tuple[str, tuple[str, ...]]:
     names: list[str] = []
 
     def place(found: re.Match[str]) -> str:
-        if found["percent"] is not None:
-            return "%%" if style == "format" else "%"
         name = found["name"]
         if name is None:
-            literal = found[0]
-            return literal.replace("%", "%%") if style == "format" else literal
-        if style == "numeric":
-            if name not in names:
-                names.append(name)
-            return f"${names.index(name) + 1}"
-        names.append(name)
-        return "?" if style == "qmark" else "%s"
+            return found[0].replace("%", "%%") if style == "format" else found[0]
+        if style != "numeric":
+            names.append(name)
+            return "?" if style == "qmark" else "%s"
+        if name not in names:
+            names.append(name)
+        return f"${names.index(name) + 1}"
 
     return _PLACE.sub(place, text), tuple(names)

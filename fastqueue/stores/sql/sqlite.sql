@@ -278,5 +278,5 @@ DELETE FROM {held_kinds} WHERE held_until <= :now;
 
 -- name: prune.throttles
 -- Some of the windows that are over are forgotten.
--- relies on: primary key
+-- relies on: nothing
 DELETE FROM {throttles} WHERE name IN (SELECT name FROM {throttles} WHERE ends_at <= :now LIMIT :portion);

@@ -166,26 +166,30 @@ class DatabaseThread:
 
 
 def _do(database: Database, batch: list[Work[Any]]) -> None:
-    """Run functions: those that read, between transactions; those that write, in one."""
+    """Run functions: those that write in one transaction, then those that read, which see what came before them."""
+    writing = [work for work in batch if work.writes]
     # A look spares the lock to a claim that finds nothing; beside others that write, the lock is taken anyway.
-    spare = all(work.look is not None for work in batch if work.writes)
-    writing: list[Work[Any]] = []
+    if all(work.look is not None for work in writing):
+        writing = [work for work in writing if not _look(database, work)]
+    if writing:
+        _write(database, writing)
     for work in batch:
         if not work.writes:
             _read(database, work, work.function)
-        elif not (spare and work.look is not None and _read(database, work, work.look)):
-            writing.append(work)
-    if writing:
-        _write(database, writing)
 
 
-def _read(database: Database, work: Work[Any], function: Function[Any]) -> bool:
-    """Run a function outside any transaction; whether it gave an answer or an error that stands."""
+def _look(database: Database, work: Work[Any]) -> bool:
+    """Run a function's look; whether it gave an answer, or an error."""
+    assert work.look is not None
+    _read(database, work, work.look)
+    return work.answer is not None or work.error is not None
+
+
+def _read(database: Database, work: Work[Any], function: Function[Any]) -> None:
     try:
         work.answer = database.patiently(lambda: function(database))
     except Exception as error:
         work.error = database.in_words(error)
-    return work.answer is not None or work.error is not None
 
 
 def _write(database: Database, works: list[Work[Any]]) -> None:
