@@ -31,8 +31,10 @@ class LookingClauses:
             {"at_once": 2},
             {"at_once": 3},
             {"alone_key": "a"},
+            {"alone_key": "b"},
+            {"alone_key": "a", "at_once": 2},
         )
-        for n, each in enumerate((*asks, {"alone_key": "b"}, {"alone_key": "a", "at_once": 2})):
+        for n, each in enumerate(asks):
             await on.store.push([job(n, T0 + n, **each)], now=T0)
         await on.failed(9, kind="report")
         found = sorted((each.queue, each.kind, each.mode, each.head - T0) for each in await on.store.lanes())
