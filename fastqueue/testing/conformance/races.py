@@ -10,12 +10,15 @@ from fastqueue.job import Claimed, Moment, Pushed
 from fastqueue.outcome import Settlement
 from fastqueue.store import Hits, Keep, RunPushed, Store
 from fastqueue.testing.conformance.clause import clause
-from fastqueue.testing.conformance.stage import HOUR, MINUTE, T0, Stage, job, number
+from fastqueue.testing.conformance.stage import MINUTE, T0, Stage, job, number
 
 __all__ = ["RaceClauses"]
 
 _A_CREW = 2**32
 """Tokens between the racers of one round, so that none is used twice."""
+
+_ALL_DUE = T0 + 100
+"""When the jobs of all racers are due, which are some milliseconds apart."""
 
 
 class RaceClauses:
@@ -55,7 +58,7 @@ class RaceClauses:
             answers = await on.race(_push_key, f"a{round}", T0, False)
             assert sorted(each.new for each in answers) == [False] * 7 + [True]
             assert len({each.id for each in answers}) == 1
-            assert len(await on.claim_each()) == 1
+            assert len(await on.claim_each(_ALL_DUE)) == 1
 
     @clause(Keep.KEYS, run="race")
     async def test_u4_pushes_of_many_keys_at_once_get_on(self, on: Stage) -> None:
@@ -71,7 +74,7 @@ class RaceClauses:
         for round in on.rounds:
             answers = await on.race(_push_key, f"a{round}", T0, True)
             assert sum(each.new for each in answers) == 1
-            [found] = await on.claim_each(T0 + HOUR)
+            [found] = await on.claim_each(_ALL_DUE)
             assert found.run_at - T0 in range(8)
 
     @clause(Keep.ONE_AT_A_TIME, run="race")
@@ -113,7 +116,7 @@ class RaceClauses:
             answers = await on.race(_push_or_claim, on.token(), key, False)
             pushed = [each for each in answers if isinstance(each, Pushed)]
             claimed = [each for answer in answers if isinstance(answer, list) for each in answer]
-            assert 1 + sum(each.new for each in pushed) == len(claimed) + len(await on.claim_each())
+            assert 1 + sum(each.new for each in pushed) == len(claimed) + len(await on.claim_each(_ALL_DUE))
 
     @clause(Keep.LATEST, run="race")
     async def test_g13_a_latest_push_beside_a_claim_is_never_lost(self, on: Stage) -> None:
@@ -124,7 +127,7 @@ class RaceClauses:
             answers = await on.race(_push_or_claim, on.token(), key, True)
             pushed = [each for each in answers if isinstance(each, Pushed)]
             claimed = [each for answer in answers if isinstance(answer, list) for each in answer]
-            assert 1 + sum(each.new for each in pushed) == len(claimed) + len(await on.claim_each(T0 + 30_000))
+            assert 1 + sum(each.new for each in pushed) == len(claimed) + len(await on.claim_each(_ALL_DUE))
 
     @clause(Keep.KEYS, "holds", run="race")
     async def test_g13_a_hold_back_beside_a_unique_push_leaves_one_with_the_key(self, on: Stage) -> None:
@@ -209,7 +212,7 @@ async def _push_keys(store: Store, number: int, key: str, count: int) -> list[bo
 
 async def _push_or_claim(store: Store, number: int, token: int, key: str, latest: bool) -> Pushed | list[Claimed]:
     if number % 2:
-        return await _claim(store, number, token, "count", 1, T0 + 100)
+        return await _claim(store, number, token, "count", 1, _ALL_DUE)
     return await _push_key(store, number, key, T0, latest)
 
 
