@@ -37,8 +37,18 @@ class Access:
         return self._thread is not None and self._thread.alive
 
     async def open(self) -> None:
-        """Start the thread, unless it runs, and wait until it has opened the file."""
+        """Start the thread, unless it runs, and wait until it has opened the file.
+
+        Raises:
+            StoreUnavailable: the file cannot be opened, or must not be: SQLite loses commits in a process that was
+                forked off one which had it open.
+        """
         with self._starting:
+            if self._thread is not None and self._thread.inherited:
+                raise StoreUnavailable(
+                    f"the SQLite store on {self.path} was open when this process was forked off; "
+                    "close it before the fork, and open it in each process after"
+                )
             if self._thread is None or not self._thread.alive:
                 self._thread = DatabaseThread(self._connect, self.watch)
             opened = self._thread.opened

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable
@@ -82,6 +83,7 @@ class DatabaseThread:
         self._inbox: SimpleQueue[Work[Any] | None] = SimpleQueue()
         self._gate = threading.Lock()
         self._stopped = False
+        self._process = os.getpid()
         self.opened: Future[None] = Future()
         self.ended: Future[None] = Future()
         # A process that ends without closing its store is not held up by it: the exit hook lets the thread finish.
@@ -91,8 +93,13 @@ class DatabaseThread:
 
     @property
     def alive(self) -> bool:
-        """Whether it takes functions. In a process that was forked off the one that started it, it does not."""
+        """Whether it takes functions."""
         return not self._stopped and self._thread.is_alive()
+
+    @property
+    def inherited(self) -> bool:
+        """Whether this process was forked off while the thread had the file open in another."""
+        return os.getpid() != self._process and not self.ended.done()
 
     def put(self, work: Work[Any]) -> bool:
         """Hand over a function; False: it is stopped, and takes none."""
