@@ -1,0 +1,87 @@
+"""The way from a store's parts to its database: the connections of the running event loop, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastqueue.stores._sql import Call, Got, Statements, Tables
+from fastqueue.stores.postgres._address import Address
+from fastqueue.stores.postgres._connections import Connections, Pool
+
+__all__ = ["Access"]
+
+TAG_LENGTH = 20
+"""Characters of a queue's name in a notice: under 100 bytes whatever they are."""
+
+
+class Access:
+    """A store's statements and connections.
+
+    Args:
+        address: The server.
+        listen: Where notices are listened for; None: nowhere.
+        tables: The names of the tables.
+        size: Connections for pushes and all that is neither a claim nor an end.
+        pooled: Whether a transaction-mode pooler stands between.
+        notify: Whether pushes carry a notice.
+    """
+
+    def __init__(
+        self, address: Address, *, listen: Address | None, tables: Tables, size: int, pooled: bool, notify: bool
+    ) -> None:
+        self.address = address
+        self.tables = tables
+        self.statements = Statements("postgres", tables)
+        self.identity: str | None = None
+        self._listen = listen
+        self._size = size
+        self._pooled = pooled
+        self._notify = notify
+        self._connections: Connections | None = None
+
+    @property
+    def here(self) -> Connections:
+        """The connections of the running event loop; those of another are forgotten."""
+        if self._connections is None or self._connections.loop is not asyncio.get_running_loop():
+            if self._connections is not None:
+                self._connections.abandon()
+            self._connections = Connections(self.address, size=self._size, pooled=self._pooled, listen=self._listen)
+            self.identity = None
+        return self._connections
+
+    async def close(self) -> None:
+        """Close the connections, if the running event loop has any."""
+        here, self._connections, self.identity = self._connections, None, None
+        if here is None:
+            return
+        if here.loop is asyncio.get_running_loop():
+            await here.close()
+        else:
+            here.abandon()
+
+    async def do(self, name: str, /, **values: Any) -> Got:
+        """Run a named statement on the connections for pushes and everything else."""
+        return await self.do_on(self.here.others, name, **values)
+
+    async def do_on(self, pool: Pool, name: str, /, **values: Any) -> Got:
+        """Run a named statement on the connections of a pool."""
+        return await pool.run(Call(self.statements[name], values))
+
+    async def identify(self) -> str:
+        """The identity of the tables, read once."""
+        here = self.here
+        if self.identity is None:
+            got = await self.do_on(here.others, "meta.identity")
+            self.identity = str(got.rows[0][0])
+        return self.identity
+
+    @property
+    def channel(self) -> str:
+        """What notices about these tables are sent on."""
+        return f"fastqueue_{self.identity}"
+
+    def notice(self, queue: str | None) -> dict[str, str | None]:
+        """The places of a statement that can carry a notice: about a queue, or None for nobody to be told."""
+        wanted = self._notify and queue is not None and self.identity is not None
+        return {"channel": self.channel if wanted else None, "tag": (queue or "")[:TAG_LENGTH]}

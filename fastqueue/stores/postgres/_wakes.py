@@ -1,0 +1,130 @@
+"""Being told of what other processes push: LISTEN on a connection that does nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import NoReturn
+from uuid import uuid4
+
+from fastqueue.errors import StoreUnavailable
+from fastqueue.store import Wakes
+from fastqueue.stores.postgres._access import Access
+from fastqueue.stores.postgres._connections import Pool
+
+__all__ = ["PostgresWakes"]
+
+log = logging.getLogger("fastqueue")
+
+HEARS_WITHIN = 2.0
+"""Seconds that a listener gives its own first notice to come back."""
+
+FIRST_WAIT, LONGEST_WAIT, STEADY_AFTER = 0.1, 1.0, 10.0
+"""Seconds before a listener connects again: at first, at most, and how long a line must last to begin anew."""
+
+LOOKS_AFTER = 30.0
+"""Seconds of silence after which a listener asks whether the server is still there."""
+
+APART = 0.005
+"""Seconds between two notices sent on their own."""
+
+PROBE = "probe "
+
+
+class PostgresWakes(Wakes):
+    """Notices by NOTIFY, on a channel of these tables alone."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._deaf = False
+        self._telling = False
+        self._again = False
+        self._told = 0.0
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        ears = self._access.here.ears
+        if ears is None:
+            self._warn("behind a pooler nothing can be listened for")
+            await asyncio.get_running_loop().create_future()
+            return
+        loop, wait = asyncio.get_running_loop(), FIRST_WAIT
+        while True:
+            began = loop.time()
+            try:
+                await self._hear(ears, wake)
+            except StoreUnavailable as error:
+                log.debug("the line for notices is down: %s", error)
+            finally:
+                self.up = False
+            if loop.time() - began > STEADY_AFTER:
+                wait = FIRST_WAIT
+            await asyncio.sleep(wait * random.uniform(0.5, 1))
+            wait = min(2 * wait, LONGEST_WAIT)
+
+    async def tell(self) -> None:
+        if self._telling:
+            # The driver takes one statement at a time; this notice goes out after the one that is on its way.
+            self._again = True
+            return
+        self._telling, self._again = True, True
+        loop = asyncio.get_running_loop()
+        try:
+            while self._again:
+                await asyncio.sleep(max(0.0, self._told + APART - loop.time()))
+                self._again = False
+                await self._notify("")
+                self._told = loop.time()
+        except StoreUnavailable as error:
+            log.debug("a notice was not sent: %s", error)
+        finally:
+            self._telling = False
+
+    async def _hear(self, ears: Pool, wake: Callable[[], None]) -> NoReturn:
+        """Listen until the line is lost."""
+        probe = PROBE + uuid4().hex
+        lost, heard = asyncio.Event(), asyncio.Event()
+
+        def cut(connection: object) -> None:
+            lost.set()
+
+        def notice(connection: object, pid: int, channel: str, tag: object) -> None:
+            self.up = True
+            if tag == probe:
+                heard.set()
+            elif not str(tag).startswith(PROBE):
+                wake()
+
+        async with ears.borrow() as connection:
+            connection.add_termination_listener(cut)
+            await connection.add_listener(self._access.channel, notice)
+            wake()
+            await self._notify(probe)
+            if not await _within(HEARS_WITHIN, heard) and not lost.is_set():
+                self._warn(f"a notice sent to itself did not come back within {HEARS_WITHIN:.0f} s")
+            while not await _within(LOOKS_AFTER, lost):
+                await connection.execute("SELECT 1", timeout=HEARS_WITHIN)
+            raise ConnectionError("the line for notices was cut")
+
+    async def _notify(self, tag: str) -> None:
+        notices = self._access.here.notices
+        await self._access.do_on(notices, "wakes.notice", channel=self._access.channel, tag=tag)
+
+    def _warn(self, what: str) -> None:
+        if not self._deaf:
+            self._deaf = True
+            log.warning(
+                "PostgreSQL at %s: %s, so jobs that other processes push are found by polling; "
+                "give the store listen_dsn, the address of the server itself",
+                self._access.address.shown,
+                what,
+            )
+
+
+async def _within(seconds: float, event: asyncio.Event) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False
