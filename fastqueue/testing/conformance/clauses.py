@@ -10,9 +10,11 @@ from fastqueue.testing.conformance.holds import HoldClauses
 from fastqueue.testing.conformance.joins import JoinClauses
 from fastqueue.testing.conformance.latest import LatestClauses
 from fastqueue.testing.conformance.looking import LookingClauses
+from fastqueue.testing.conformance.model import ModelClauses
 from fastqueue.testing.conformance.one_at_a_time import OneAtATimeClauses
 from fastqueue.testing.conformance.races import RaceClauses
 from fastqueue.testing.conformance.schedules import ScheduleClauses
+from fastqueue.testing.conformance.stress import StressClauses
 from fastqueue.testing.conformance.throttles import ThrottleClauses
 from fastqueue.testing.conformance.tokens import TokenClauses
 from fastqueue.testing.conformance.unique import UniqueClauses
@@ -35,5 +37,7 @@ class AllClauses(
     LookingClauses,
     JoinClauses,
     RaceClauses,
+    StressClauses,
+    ModelClauses,
 ):
     """Every clause of the store contract."""

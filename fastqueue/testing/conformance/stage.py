@@ -58,7 +58,7 @@ KINDS = ("count", "other", "report", "digest", "resize")
 
 CLAIMERS = 8
 
-_FIRST_TOKEN = 2**62 - 2**40 + 1  # the greatest a queue may use are as long as these
+_FIRST_TOKEN = 2**62 - 2**43 + 1  # the greatest a queue may use are as long as these
 
 
 def job(n: int = 0, at: Moment = T0, *, kind: str = "count", hold_ms: int = MINUTE, **asks: Any) -> NewJob:
