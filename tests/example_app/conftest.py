@@ -6,7 +6,10 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
+from argon2.profiles import CHEAPEST
 
+from example_app import passwords
 from example_app.settings import Settings
 from tests.example_app.browser import Browser
 from tests.example_app.site import Site, serving
@@ -19,7 +22,13 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-async def site(settings: Settings) -> AsyncGenerator[Site]:
+def cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash passwords fast: here the app is tested, and not how long Argon2 takes."""
+    monkeypatch.setattr(passwords, "_hasher", PasswordHasher.from_parameters(CHEAPEST))
+
+
+@pytest.fixture
+async def site(cheap_passwords: None, settings: Settings) -> AsyncGenerator[Site]:
     """The app, started."""
     async with serving(settings) as site:
         yield site

@@ -32,6 +32,7 @@ async def test_an_account_is_registered_verified_and_changes_its_address(site: S
 
 async def test_one_account_comes_of_a_form_that_is_sent_many_times_at_once(site: Site) -> None:
     async with site.visitor() as browser:
+        await browser.open("/sign-in")
         pages = await asyncio.gather(*(browser.register("ann@example.com") for _ in range(4)))
         assert {page.url.path for page in pages} == {"/check-mail"}
         await site.queue.drain()
@@ -40,6 +41,7 @@ async def test_one_account_comes_of_a_form_that_is_sent_many_times_at_once(site:
 
 async def test_tries_at_once_are_each_counted_once(site: Site) -> None:
     async with site.visitor() as browser:
+        await browser.open("/sign-in")
         pages = await asyncio.gather(*(browser.sign_in("ann@example.com", "wrong") for _ in range(14)))
         assert sorted(page.status_code for page in pages) == [422] * 10 + [429] * 4
 
