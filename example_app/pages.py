@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from fastapi.templating import Jinja2Templates
-from jinja2 import pass_context
-from jinja2.runtime import Context
 from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 
@@ -55,6 +54,7 @@ def show(request: Request, name: str, *, status: int = 200, form: Form | None = 
         f"{name}.html",
         {
             "form": form or Form(),
+            "form_token": partial(form_token, request),
             "has_outbox": settings.smtp_url is None,
             "signed_in": "user" in request.session,
             **values,
@@ -114,10 +114,4 @@ def linked(text: str) -> Markup:
     return Markup("").join([*parts, escape(text[end:])])
 
 
-@pass_context
-def _form_token(context: Context) -> str:
-    return form_token(context["request"])
-
-
 _templates.env.filters.update(when=when, linked=linked)
-_templates.env.globals["form_token"] = _form_token

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -51,7 +51,7 @@ class MailServer:
 
 
 @contextmanager
-def mail_server(server: MailServer | None = None, *, port: int | None = None) -> Iterator[tuple[MailServer, str]]:
+def mail_server(server: MailServer | None = None, *, port: int | None = None) -> Generator[tuple[MailServer, str]]:
     """Run a server; give it and its SMTP_URL."""
     server = server or MailServer()
     port = port or free_port()

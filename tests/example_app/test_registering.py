@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -36,7 +36,7 @@ async def test_an_account_is_registered_verified_by_its_mail_and_signed_in(site:
 
 
 @contextmanager
-def commits_of_accounts_fail() -> Iterator[None]:
+def commits_of_accounts_fail() -> Generator[None]:
     """Let every transaction fail that has an account in it, when all else in it is done."""
 
     def fail(session: Session) -> None:
