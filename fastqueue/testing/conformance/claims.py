@@ -182,9 +182,11 @@ class ClaimClauses:
     @clause(Keep.QUEUES)
     async def test_d17_a_full_claim_stops_in_the_first_queue(self, on: Stage) -> None:
         """D17: with `queues` the first named comes before the second, and `limit` is for all of them."""
-        for n in range(4):
+        for n in range(5):
             await on.push(n, T0 - n, queue=("quick", "slow")[n % 2])
-        assert numbers(await on.claim(limit=3, queues=["slow", "quick"])) == [3, 1, 2]
+        assert numbers(await on.claim(limit=2, queues=["slow", "quick"])) == [3, 1]
+        await on.push(5, queue="slow")
+        assert numbers(await on.claim(limit=3, queues=["slow", "quick"])) == [5, 4, 2]
 
     @clause(Keep.QUEUES)
     async def test_d17_no_queues_named_is_one_line_over_all(self, on: Stage) -> None:

@@ -33,7 +33,7 @@ class ModelClauses:
     @clause(run="random")
     async def test_a_random_history_goes_as_the_contract_says(self, on: Stage) -> None:
         """B1..X4: one claim equals the walk of the line that a single caller would make; every verb answers alike."""
-        histories, steps = (4, 120) if on.way == "short" else (100, 400)
+        histories, steps = (6, 150) if on.way == "short" else (100, 400)
         for seed in range(histories):
             history = _History(on, Random(seed))
             try:
@@ -67,7 +67,7 @@ class _History:
             (1, self._give_back),
             (1, self._renew),
             (1, self._prune),
-            (1, self._pass_time),
+            (2, self._pass_time),
         ]
         if on.store.schedules:
             self._choices.append((2, self._push_run))
@@ -168,7 +168,7 @@ class _History:
         ).jobs
         self._claims += found
 
-    def _some_claims(self, *, stay: float = 0.3) -> list[Claimed]:
+    def _some_claims(self, *, stay: float = 0.5) -> list[Claimed]:
         """Some claims of now and of before; with the chance `stay` each may be chosen again."""
         random = self._random
         chosen = random.sample(self._claims[-40:], min(len(self._claims[-40:]), random.choice([1, 1, 3, 8])))
@@ -186,11 +186,18 @@ class _History:
             case "done":
                 return Settlement.done(claimed)
             case "retry":
-                return Settlement.retry(claimed, at=self._some_time(), error=self._random.choice([None, "it broke"]))
+                return Settlement.retry(claimed, at=self._some_time(), error=self._random.choice([None, self._error()]))
             case "fail":
-                return Settlement.fail(claimed, at=self._some_time(), error="it broke", attempts=7)
+                return Settlement.fail(claimed, at=self._some_minute(), error=self._error(), attempts=7)
             case _:
-                return Settlement.put_back(claimed, at=self._some_time(), error="stopped", free=True)
+                return Settlement.put_back(claimed, at=self._some_time(), error=self._error(), free=True)
+
+    def _error(self) -> str:
+        return f"error of step {self.steps}"
+
+    def _some_minute(self) -> Moment:
+        """A whole minute before now, so that some are the same."""
+        return (self._now // MINUTE - self._random.randrange(3)) * MINUTE
 
     async def _give_back(self) -> None:
         claims = self._some_claims()
@@ -206,21 +213,22 @@ class _History:
         assert ours == theirs
 
     async def _hold_back(self) -> None:
-        for claimed in self._some_claims()[:1]:
-            until = self._some_time()
+        for claimed in self._some_claims():
+            until = self._now + self._random.choice([0, 5 * SECOND, 2 * MINUTE])
             self.last = ("hold_back", claimed, until)
             ours = await self._on.holds.hold_back(claimed, until=until)
             assert ours == await self._model.holds.hold_back(self._translated(claimed), until=until)
             self._held_kinds[claimed.kind] = max(until, self._held_kinds.get(claimed.kind, until))
 
     async def _prune(self) -> None:
-        before = self._some_time() - 30 * SECOND
+        before = self._some_minute()
         self.last = ("prune", self._now, before)
         ours = await self._store.prune(self._now, failed_before=before)
         assert ours == await self._model.store.prune(self._now, failed_before=before)
 
     async def _pass_time(self) -> None:
-        self._now += self._random.choice([MINUTE, 5 * MINUTE])
+        ends = [each.held_until for each in self._claims]
+        self._now = max(self._now, self._random.choice([self._now + MINUTE, *ends[-3:], *self._held_kinds.values()]))
 
     async def _run_again(self) -> None:
         ids, at = await self._some_ids(), self._some_time()

@@ -111,7 +111,7 @@ class _Round:
             await store.give_back([claimed])
         elif chance < 0.88 and store.holds is not None:
             await store.holds.hold_back(claimed, until=self.now + random.randrange(10 * SECOND))
-        else:
+        elif chance < 0.94:
             lost.append(claimed)
 
     async def _done(self, store: Store, claimed: list[Claimed]) -> None:
