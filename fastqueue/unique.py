@@ -25,6 +25,7 @@ from fastqueue.errors import KindError, OptionError, ValueRefused
 __all__ = ["Unique", "canonical", "check_by", "key_of"]
 
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+_write = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +158,7 @@ def _names(by: Any) -> tuple[str, ...]:
 
 
 def _canonical(data: Any) -> bytes:
-    text = json.dumps(_one_form(data), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.encode()
+    return _write(_one_form(data)).encode()
 
 
 def _one_form(data: Any) -> Any:
