@@ -62,16 +62,20 @@ def difference(value: Any, loaded: Any, place: str = "value") -> str | None:
         return None
     if loaded is not None and not _alike(value, loaded):
         return f"{place} went in as {_sort(value)} and came back as {_sort(loaded)}; declare the type it is to have"
-    members = _members(value)
+    members, kept = _members(value), _members(loaded)
     if loaded is None or (members is None and _unequal(value, loaded)):
         return f"{place} went in as {_show(value)} and came back as {_show(loaded)}"
-    kept = _members(loaded) or {}
-    for step, member in (members or {}).items():
+    return None if members is None or kept is None else _difference_of_members(members, kept, place)
+
+
+def _difference_of_members(members: dict[Any, Any], kept: dict[Any, Any], place: str) -> str | None:
+    for step, member in members.items():
         if step not in kept:
             return f"{place}{_step(step)} would not come back; the declared type has no place for it"
         if found := difference(member, kept[step], place + _step(step)):
             return found
-    return None
+    added = next((step for step in kept if step not in members), None)
+    return None if added is None else f"{place}{_step(added)} was not there and came back as {_show(kept[added])}"
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

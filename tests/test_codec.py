@@ -314,6 +314,8 @@ def tagged(token: int) -> Tagged:
         (float, 3889108265204450030, "value went in as an int and came back as a float"),
         (Annotated[int, AfterValidator(lambda n: n + 1)], 1, "value went in as 1 and came back as 2"),
         (Annotated[Any, AfterValidator(lambda _: None)], "x", "value went in as 'x' and came back as None"),
+        (Annotated[list[int], AfterValidator(lambda n: [*n, 3])], [1], "value[1] was not there and came back as 3"),
+        (Annotated[dict[str, int], AfterValidator(lambda n: n | {"b": 3})], {}, "value.b was not there and came back"),
         (Tagged, tagged(3), "value._token went in as 3 and came back as 0"),
         (
             dict[str, Annotated[str, AfterValidator(str.upper)]],
