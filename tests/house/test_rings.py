@@ -36,7 +36,8 @@ class Ring(NamedTuple):
 RINGS = (
     Ring(
         "values",
-        "errors job outcome clock codec carriers backoff schedule _cron _zones _losses signature unique limits kind settings",
+        "errors job outcome clock settings codec _losses signature kind carriers"
+        " backoff schedule _cron _zones unique limits",
         third_party="croniter pydantic pydantic_core typing_extensions",
     ),
     Ring("the port", "store"),
