@@ -56,8 +56,12 @@ class _Field:
             raise ValueError(f"{item!r} is no number, range, * or step of the {self}")
         low, high, step = found.groups()
         first = self.low if low is None else self._number(low)
-        to_the_end = low is None or (high is None and step is not None)
-        last = self.high if to_the_end else self._number(high or low)
+        if high is not None:
+            last = self._number(high)
+        elif low is None or step is not None:
+            last = self.high
+        else:
+            last = first
         if first > last:
             raise ValueError(f"the range {item!r} of the {self} runs backwards")
         if step is not None and int(step) == 0:

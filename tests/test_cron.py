@@ -216,7 +216,7 @@ def test_a_day_that_comes_round_at_all_is_accepted(expression: str) -> None:
         ),
         (
             "0 0 31 4,6,9,11 *",
-            "it never comes round: day of the month 31, month 4,6,9,11, day of the week * meet on no day from 2024 to 2032",
+            "it never comes round: day of the month 31, month 4,6,9,11, day of the week * meet on no day",
         ),
         ("0 0 30 2 */2", "day of the month 30, month 2, day of the week */2 meet on no day"),
         ("*/" + "9" * 5000 + " * * * *", "integer string conversion"),
@@ -243,8 +243,8 @@ def any_weekdays(rng: random.Random) -> str:
 
 def test_fields_expand_as_croniter_expands_them() -> None:
     rng = random.Random(5)
-    whole = (range(60), range(24), EVERY_DAY, EVERY_MONTH, range(7))
-    for _ in range(2000):
+    whole = (range(60), range(24), range(1, 32), range(1, 13), range(7))
+    for _ in range(500):
         texts = [any_field(rng, *bounds) for bounds in ((0, 59), (0, 23), (1, 28), (1, 12))]
         expression = " ".join([*texts, any_weekdays(rng)])
         try:
@@ -253,17 +253,18 @@ def test_fields_expand_as_croniter_expands_them() -> None:
             continue
         theirs, _nth = croniter.expand(expression)
         minute, hour, days, months, weekdays = (
-            set(every) if "*" in found else set(found) for found, every in zip(theirs, whole, strict=True)
+            frozenset(every if "*" in found else (int(number) for number in found))
+            for found, every in zip(theirs, whole, strict=True)
         )
         assert set(ours.times) == {time(h, m) for h, m in product(hour, minute)}, expression
         assert (ours.days, ours.months) == (days, months), expression
-        assert ours.weekdays == {int(str(number)) or 7 for number in weekdays}, expression
+        assert ours.weekdays == {number or 7 for number in weekdays}, expression
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata"])
 def test_times_agree_with_cronsim_away_from_repeated_hours(zone: str) -> None:
     rng = random.Random(zone)
-    for _ in range(150):
+    for _ in range(50):
         expression = f"{any_field(rng, 0, 59)} {any_field(rng, 4, 23)} {rng.choice(('*', '1', '*/3', '31'))} * "
         expression += rng.choice(("*", "1-5", "*/2", "7", "MON"))
         local = datetime(2026, 1, 1, rng.randint(4, 23), rng.randint(0, 59), tzinfo=ZoneInfo(zone))
