@@ -98,50 +98,42 @@ def new_job_values(job: NewJob, now: Moment) -> dict[str, Any]:
     }
 
 
+_FIELDS = [getattr(Claimed, "at_once" if column == "mode" else column).__set__ for column in CLAIMED]
+_TOKEN, _AT_ONCE, _LOST = (getattr(Claimed, field).__set__ for field in ("token", "at_once", "lost"))
+_MODE_PLACE, _LOST_PLACE = CLAIMED.index("mode"), CLAIMED.index("lost")
+
+
 def claimed(row: Row, token: int) -> Claimed:
-    """The job that a row of `CLAIMED` columns stands for, held by the claim with this token."""
-    (id, kind, queue, payload, run_at, held_until, hold_ms, attempts, interruptions) = row[:9]
-    (options, unique_key, alone_key, mode, carried, schedule, error, lost) = row[9:]
-    return Claimed(
-        id=id,
-        token=token,
-        kind=kind,
-        queue=queue,
-        payload=payload,
-        run_at=run_at,
-        held_until=held_until,
-        hold_ms=hold_ms,
-        attempts=attempts,
-        interruptions=interruptions,
-        options=options,
-        unique_key=unique_key,
-        alone_key=alone_key,
-        at_once=mode // 2,
-        carried=carried,
-        schedule=schedule,
-        error=error,
-        lost=bool(lost),
-    )
+    """The job that a row of `CLAIMED` columns stands for, held by the claim with this token.
+
+    A frozen class is slow to make by its own `__init__`; setting its fields one by one takes a third of the time, which
+    every claimed job would pay.
+    """
+    job = object.__new__(Claimed)
+    for put, value in zip(_FIELDS, row, strict=True):
+        put(job, value)
+    _TOKEN(job, token)
+    _AT_ONCE(job, row[_MODE_PLACE] // 2)
+    _LOST(job, bool(row[_LOST_PLACE]))
+    return job
 
 
 def stored(row: Row) -> StoredJob:
     """The job that a row of `STORED` columns stands for."""
-    (id, kind, queue, payload, run_at, attempts, held_until, failed_at) = row[:8]
-    (error, options, unique_key, alone_key, mode, carried, schedule) = row[8:]
     return StoredJob(
-        id=id,
-        kind=kind,
-        queue=queue,
-        payload=payload,
-        run_ms=run_at,
-        attempts=attempts,
-        held_ms=None if held_until == NEVER else held_until,
-        failed_ms=failed_at,
-        error=error,
-        options=options,
-        unique_key=unique_key,
-        alone_key=alone_key,
-        at_once=mode // 2,
-        carried_text=carried,
-        schedule=schedule,
+        id=row[0],
+        kind=row[1],
+        queue=row[2],
+        payload=row[3],
+        run_ms=row[4],
+        attempts=row[5],
+        held_ms=None if row[6] == NEVER else row[6],
+        failed_ms=row[7],
+        error=row[8],
+        options=row[9],
+        unique_key=row[10],
+        alone_key=row[11],
+        at_once=row[12] // 2,
+        carried_text=row[13],
+        schedule=row[14],
     )

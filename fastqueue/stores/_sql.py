@@ -26,6 +26,7 @@ Style: TypeAlias = Literal["numeric", "qmark", "format"]
 _NAME = re.compile(r"^-- name: (?P<name>[a-z_.]+)\s*$", re.MULTILINE)
 _RELIES = re.compile(r"^-- relies on: (?P<index>.+?)\s*$", re.MULTILINE)
 _PLACE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):(?P<name>[a-z_][a-z0-9_]*)|(?P<percent>%)")
+_GROUP = re.compile(r"(?<=\bVALUES )\([^()]*\)")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
 
@@ -57,7 +58,12 @@ class Statement:
     def bind(self, style: Style, values: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
         """The text for a driver and the values in its order."""
         text, names = _render(self.text, style)
-        return text, tuple(values[name] for name in names)
+        return text, tuple(map(values.__getitem__, names))
+
+    def for_rows(self, rows: Sequence[Mapping[str, Any]]) -> Call:
+        """One call that has its `VALUES (...)` once for each of several rows; each number of rows is another text."""
+        values = {f"{name}_{n}": value for n, row in enumerate(rows) for name, value in row.items()}
+        return Call(Statement(self.name, _repeat(self.text, len(rows)), self.relies_on), values)
 
 
 class Call(NamedTuple):
@@ -167,6 +173,14 @@ def read(dialect: str) -> list[tuple[str, str, str | None]]:
         text = "\n".join(line for line in body.splitlines() if not line.startswith("--")).strip().rstrip(";")
         found.append((name, text, index["index"] if index and index["index"] != "nothing" else None))
     return found
+
+
+@lru_cache(maxsize=64)
+def _repeat(text: str, times: int) -> str:
+    def groups(found: re.Match[str]) -> str:
+        return ", ".join(_PLACE.sub(rf"\g<0>_{n}", found[0]) for n in range(times))
+
+    return _GROUP.sub(groups, text)
 
 
 @lru_cache(maxsize=1024)

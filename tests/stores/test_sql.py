@@ -121,6 +121,16 @@ def test_a_percent_sign_is_doubled_only_where_it_would_be_a_place() -> None:
     assert statement.render("qmark")[0] == "SELECT 5 % ?, 'a%'"
 
 
+def test_an_insert_takes_several_rows_in_one_call() -> None:
+    insert = Statement("x", "INSERT INTO t (a, b) VALUES (:a, :b) RETURNING id")
+    call = insert.for_rows([{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+    assert call.statement.name == "x"
+    assert call.statement.bind("numeric", call.values) == (
+        "INSERT INTO t (a, b) VALUES ($1, $2), ($3, $4) RETURNING id",
+        (1, 2, 3, 4),
+    )
+
+
 def test_tables_are_named_with_the_prefix_and_the_schema() -> None:
     tables = Tables("app_", schema="jobs_of")
     assert tables.fill("INSERT INTO {held_kinds}") == 'INSERT INTO "jobs_of"."app_held_kinds"'

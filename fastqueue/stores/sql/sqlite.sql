@@ -72,6 +72,17 @@ SELECT at.queue, at.kind, at.mode, at.part, at.due, coalesce(back.held_until, 0)
 FROM head CROSS JOIN {jobs} at ON at.id = head.id LEFT JOIN {held_kinds} back ON back.kind = at.kind;
 
 -- name: push.insert
+-- New jobs without a unique key; the values are repeated for each.
+-- relies on: nothing
+INSERT INTO {jobs} (
+    queue, kind, mode, part, run_at, due, hold_ms,
+    payload, options, unique_key, alone_key, carried, schedule, created_at
+) VALUES (
+    :queue, :kind, :mode, :part, :run_at, :due, :hold_ms,
+    :payload, :options, :unique_key, :alone_key, :carried, :schedule, :created_at
+);
+
+-- name: push.insert_unique
 -- A new job, unless one of its kind waits with its key: then nothing.
 -- relies on: jobs_unique
 INSERT INTO {jobs} (
@@ -130,9 +141,10 @@ UPDATE {jobs} SET
 WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: settle.gone
--- The job is done.
+-- Jobs of one claim are done.
 -- relies on: primary key
-DELETE FROM {jobs} WHERE id = :id AND token = :token AND failed_at IS NULL;
+DELETE FROM {jobs} WHERE id IN (SELECT value FROM json_each(:ids)) AND token = :token AND failed_at IS NULL
+RETURNING id;
 
 -- name: settle.waits
 -- The job goes back to its lane.

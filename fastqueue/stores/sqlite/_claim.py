@@ -109,24 +109,16 @@ class _Walk:
         self.later = [lane.opens for lane in lanes if lane.opens > now]
         self._held: Counter[str] = Counter()
         self._alone: set[tuple[str, str]] = set()
-        self._count_held()
-
-    def _count_held(self) -> None:
         limited = sorted({lane.kind for lane in self._lanes if lane.mode})
         if limited:
-            for kind, alone_key in self._database.do("claim.held", kinds=json.dumps(limited), now=self._now):
+            for kind, alone_key in database.do("claim.held", kinds=json.dumps(limited), now=now):
                 self._count(kind, alone_key)
-
-    def _count(self, kind: str, alone_key: str | None) -> None:
-        self._held[kind] += 1
-        if alone_key is not None:
-            self._alone.add((kind, alone_key))
 
     def take(self, queues: Sequence[str] | None) -> Iterator[_Row]:
         """The jobs that the limits let through, in order, each counted from then on."""
         for lanes in self._in_order(queues):
             for row in merge(*map(self._line, lanes)):
-                if not self._full(row[_KIND], row[_MODE]) and (row[_KIND], row[_ALONE]) not in self._alone:
+                if not row[_MODE] or self._lets_through(row):
                     self._count(row[_KIND], row[_ALONE])
                     yield row
 
@@ -144,8 +136,16 @@ class _Walk:
                 return
             if self._full(lane.kind, lane.mode):
                 return
-            if (lane.kind, row[_ALONE]) not in self._alone:
+            if not lane.mode or self._lets_through(row):
                 yield row
+
+    def _lets_through(self, row: _Row) -> bool:
+        return not self._full(row[_KIND], row[_MODE]) and (row[_KIND], row[_ALONE]) not in self._alone
 
     def _full(self, kind: str, mode: int) -> bool:
         return mode > 1 and self._held[kind] >= mode // 2
+
+    def _count(self, kind: str, alone_key: str | None) -> None:
+        self._held[kind] += 1
+        if alone_key is not None:
+            self._alone.add((kind, alone_key))
