@@ -34,13 +34,12 @@ _MACROS = {
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """What one of the five fields may hold; `names` stand for numbers from `first_name` on."""
+    """What one of the five fields may hold; `names` stand for the numbers from `low` on."""
 
     title: str
     low: int
     high: int
     names: tuple[str, ...] = ()
-    first_name: int = 0
 
     def __str__(self) -> str:
         names = f" or {self.names[0]}-{self.names[-1]}" if self.names else ""
@@ -71,7 +70,7 @@ class _Field:
     def _number(self, text: str) -> int:
         name = text.upper()
         if name in self.names:
-            return self.first_name + self.names.index(name)
+            return self.low + self.names.index(name)
         if not text.isdigit() or not self.low <= int(text) <= self.high:
             raise ValueError(f"{text!r} is outside the {self}")
         return int(text)
@@ -83,7 +82,7 @@ _FIELDS = (
     _Field("minute", 0, 59),
     _Field("hour", 0, 23),
     _Field("day of the month", 1, 31),
-    _Field("month", 1, 12, _MONTHS, first_name=1),
+    _Field("month", 1, 12, _MONTHS),
     _Field("day of the week", 0, 7, _WEEKDAYS),
 )
 
@@ -146,7 +145,7 @@ def _read(expression: str) -> Pattern:
         raise ValueError(f"the macros are {', '.join(_MACROS)}; for a period, use every()")
     parts = _MACROS.get(text.lower(), text).split()
     if len(parts) != len(_FIELDS):
-        raise ValueError(f"it has {len(parts)} fields and needs 5: {', '.join(map(str, _FIELDS))}")
+        raise ValueError(f"it needs 5 fields, {', '.join(map(str, _FIELDS))}; it has {len(parts)}")
     minute, hour, day, month, weekday = parts
     minutes, hours, days, months, weekdays = (field.values(part) for field, part in zip(_FIELDS, parts, strict=True))
     pattern = Pattern(

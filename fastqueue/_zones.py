@@ -108,27 +108,32 @@ def _advice(name: str) -> str:
     known = zoneinfo.available_timezones()
     if not known:
         return "this machine has no zone data; install the package tzdata"
-    zones = {text.casefold(): zone for zone in known for text in (zone, zone.rpartition("/")[2])}
-    near = difflib.get_close_matches(name.casefold().replace(" ", "_"), [*sorted(zones), "local"], n=1)
+    zones = {text.casefold(): zone for zone in sorted(known) for text in (zone, zone.rpartition("/")[2])}
+    zones["local"] = "Local"
+    near = difflib.get_close_matches(name.casefold().replace(" ", "_"), zones, n=1)
     if not near:
         return 'use a name of the IANA database such as "Europe/Paris", "UTC", or "Local" for the server\'s own'
-    return f"did you mean {zones.get(near[0], 'Local')!r}?"
+    return f"did you mean {zones[near[0]]!r}?"
 
 
 def _local() -> Zone:
     """The server's own zone as the C library finds it: TZ, else the system's zone file, else UTC."""
     setting = os.environ.get("TZ")
     if setting is None:
-        if _SYSTEM_ZONE.exists() or _SYSTEM_ZONE.is_symlink():
-            return _from_file(_SYSTEM_ZONE)
-        if os.name == "nt":
-            raise ScheduleError('the zone "Local" cannot be told on Windows: name the zone, or set TZ to its name')
-        return _named("UTC")
+        return _system_zone()
     setting = setting.removeprefix(":")
     try:
         return _from_file(Path(setting)) if setting.startswith("/") else _named(setting or "UTC")
     except ScheduleError as error:
         raise ScheduleError(f'the zone "Local" is what the variable TZ names: {error}') from None
+
+
+def _system_zone() -> Zone:
+    if _SYSTEM_ZONE.is_symlink() or _SYSTEM_ZONE.exists():
+        return _from_file(_SYSTEM_ZONE)
+    if os.name == "nt":
+        raise ScheduleError('the zone "Local" cannot be told on Windows: name the zone, or set TZ to its name')
+    return _named("UTC")
 
 
 def _from_file(path: Path) -> Zone:
