@@ -27,6 +27,7 @@ IDLE_FOR = 60.0
 SETTINGS = {
     "jit": "off",
     "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
     "plan_cache_mode": "force_generic_plan",
 }
 """What every connection sets that can: the statements are short, and their plans must not hang on how many rows there

@@ -64,9 +64,14 @@ def _columns(jobs: Sequence[NewJob], now: Moment) -> dict[str, Any]:
         "run_at": [job.run_at for job in jobs],
         "hold_ms": [job.hold_ms for job in jobs],
         "payload": [job.payload for job in jobs],
-        "options": [job.options for job in jobs],
-        "alone_key": [job.alone_key for job in jobs],
-        "carried": [job.carried for job in jobs],
-        "schedule": [job.schedule for job in jobs],
+        "options": _sparse([job.options for job in jobs]),
+        "alone_key": _sparse([job.alone_key for job in jobs]),
+        "carried": _sparse([job.carried for job in jobs]),
+        "schedule": _sparse([job.schedule for job in jobs]),
         "created_at": now,
     }
+
+
+def _sparse(values: list[str | None]) -> list[str | None]:
+    """Nothing for nothing but nulls: arrays side by side are filled up with nulls to the length of the longest."""
+    return [] if values.count(None) == len(values) else values

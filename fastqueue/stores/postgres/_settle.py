@@ -44,7 +44,7 @@ async def give_back(access: Access, jobs: Sequence[Claimed]) -> list[bool]:
         unique_keys=[job.unique_key for job in jobs],
     )
     had: set[int] = set(got.rows[0][0] or [])
-    return [job.id in had for job in jobs]
+    return [place in had for place in range(1, len(jobs) + 1)]
 
 
 async def renew(access: Access, jobs: Sequence[Claimed], *, now: Moment, until: Moment) -> list[bool]:

@@ -207,7 +207,7 @@ END $$;
 
 -- Takes up to p_limit due jobs of p_kinds and holds them: the columns are those of a claimed job, in no order.
 -- p_queues: their order is strict; NULL: every queue, as one line.
--- p_lane_*: the lanes to look at, those that nothing limits from their marks on; NULL: find them all, look from zero.
+-- p_lane_*: the lanes to look at, and from which moment on if nothing limits them; NULL: find them all, from zero.
 -- Rows without an id tell about the look. One without a kind says in run_at when the next job comes due, as far as
 -- this claim could see. When more is due than was taken and the look had to walk many dead rows, one for each lane
 -- says in attempts the place of its queue and in run_at where its jobs begin.
@@ -223,39 +223,29 @@ RETURNS TABLE (
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_known boolean := p_lane_places IS NOT NULL;
     v_rest int := p_limit;
     v_walked bigint := 0;
-    v_next bigint;
-    v_lane record;
+    v_lanes record;
     v_line record;
     v_picked record;
-    v_place int;
     v_lock int;
     v_got int;
 BEGIN
-    -- Behind a pooler nothing could set these for the connection, and without them a claim can take a second: a plan
-    -- of many steps looks dear enough to compile, and one made while the table was empty reads all of it.
-    IF current_setting('jit')::boolean OR current_setting('enable_seqscan')::boolean THEN
+    -- Behind a pooler nothing could set these for the connection. Without them a claim can take a second: a plan of
+    -- many steps looks dear enough to compile, one made while the table was empty reads all of it, and a bitmap never
+    -- tells the index which of its entries are dead.
+    IF current_setting('jit')::boolean OR current_setting('enable_bitmapscan')::boolean THEN
         PERFORM set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true),
-            set_config('plan_cache_mode', 'force_generic_plan', true);
-    END IF;
-
-    -- Holds that are over: the job is back in its place; the token stays, so that its worker may still settle.
-    IF EXISTS (SELECT FROM {jobs} j WHERE j.held_until <= p_now AND j.held_until < 9223372036854775807) THEN
-        UPDATE {jobs} j SET due = j.run_at, held_until = 9223372036854775807 WHERE j.id IN (
-            SELECT o.id FROM {jobs} o WHERE o.held_until <= p_now AND o.held_until < 9223372036854775807
-            FOR UPDATE SKIP LOCKED
-        );
-        v_known := false;  -- Its place may lie before a mark.
+            set_config('enable_bitmapscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
     END IF;
 
     -- The lanes, and when the first job of each is due.
-    IF v_known THEN
+    IF p_lane_places IS NOT NULL THEN
         SELECT
             array_agg(l.place) AS places, array_agg(l.queue) AS queues, array_agg(l.kind) AS kinds,
-            array_agg(l.mode) AS modes, array_agg(l.mark) AS marks, array_agg(h.due) AS heads
-        INTO v_lane
+            array_agg(l.mode) AS modes, array_agg(l.mark) AS marks, array_agg(h.due) AS heads,
+            bool_or(l.mode > 0 AND h.due <= p_now) AS limited
+        INTO v_lanes
         FROM unnest(p_lane_places, p_lane_queues, p_lane_kinds, p_lane_modes, p_lane_marks)
             l(place, queue, kind, mode, mark)
         CROSS JOIN LATERAL (
@@ -267,23 +257,34 @@ BEGIN
         WHERE NOT EXISTS (SELECT FROM {held_kinds} b WHERE b.kind = l.kind AND b.held_until > p_now);
     ELSE
         v_walked := pg_stat_get_xact_blocks_fetched('{jobs}'::regclass);
-        WITH RECURSIVE every_queue(queue) AS (
-            (
-                SELECT j.queue FROM {jobs} j
-                WHERE p_queues IS NULL AND j.due < 9223372036854775807 ORDER BY j.queue LIMIT 1
+        -- Holds that are over: the job is back in its place; the token stays, so that its worker may still settle.
+        IF EXISTS (
+            SELECT FROM {jobs} j WHERE j.held_until <= p_now AND j.held_until < 9223372036854775807
+            ORDER BY j.held_until LIMIT 1
+        ) THEN
+            UPDATE {jobs} j SET due = j.run_at, held_until = 9223372036854775807 WHERE j.id IN (
+                SELECT o.id FROM {jobs} o WHERE o.held_until <= p_now AND o.held_until < 9223372036854775807
+                ORDER BY o.held_until FOR UPDATE SKIP LOCKED
+            );
+        END IF;
+        IF p_queues IS NULL THEN
+            WITH RECURSIVE line(queue) AS (
+                (SELECT j.queue FROM {jobs} j WHERE j.due < 9223372036854775807 ORDER BY j.queue LIMIT 1)
+                UNION ALL
+                SELECT n.queue FROM line l CROSS JOIN LATERAL (
+                    SELECT j.queue FROM {jobs} j
+                    WHERE j.queue > l.queue AND j.due < 9223372036854775807 ORDER BY j.queue LIMIT 1
+                ) n
             )
-            UNION ALL
-            SELECT n.queue FROM every_queue q CROSS JOIN LATERAL (
-                SELECT j.queue FROM {jobs} j
-                WHERE j.queue > q.queue AND j.due < 9223372036854775807 ORDER BY j.queue LIMIT 1
-            ) n
-        ), line(queue, place) AS (
-            SELECT q.queue, q.place::int FROM unnest(p_queues) WITH ORDINALITY q(queue, place)
-            UNION ALL
-            SELECT q.queue, 1 FROM every_queue q
-        ), lane(place, queue, kind, mode, due) AS (
+            SELECT array_agg(l.queue), array_agg(1) INTO p_queues, p_lane_places FROM line l;
+        ELSE
+            p_lane_places := ARRAY(SELECT generate_series(1, cardinality(p_queues)));
+        END IF;
+        -- From mode to mode of each kind: other pushes, and other versions of the app, may limit it otherwise.
+        WITH RECURSIVE lane(place, queue, kind, mode, due) AS (
             SELECT q.place, q.queue, k.kind, h.mode, h.due
-            FROM line q CROSS JOIN unnest(p_kinds) k(kind) CROSS JOIN LATERAL (
+            FROM unnest(p_lane_places, p_queues) q(place, queue) CROSS JOIN unnest(p_kinds) k(kind)
+            CROSS JOIN LATERAL (
                 SELECT j.mode, j.due FROM {jobs} j
                 WHERE j.queue = q.queue AND j.kind = k.kind AND j.part = '' AND j.due < 9223372036854775807
                 ORDER BY j.mode, j.due LIMIT 1
@@ -299,8 +300,9 @@ BEGIN
         )
         SELECT
             array_agg(l.place) AS places, array_agg(l.queue) AS queues, array_agg(l.kind) AS kinds,
-            array_agg(l.mode) AS modes, array_agg(-9223372036854775807) AS marks, array_agg(l.due) AS heads
-        INTO v_lane
+            array_agg(l.mode) AS modes, array_agg(-9223372036854775807) AS marks, array_agg(l.due) AS heads,
+            bool_or(l.mode > 0 AND l.due <= p_now) AS limited
+        INTO v_lanes
         FROM lane l
         WHERE NOT EXISTS (SELECT FROM {held_kinds} b WHERE b.kind = l.kind AND b.held_until > p_now);
         v_walked := pg_stat_get_xact_blocks_fetched('{jobs}'::regclass) - v_walked;
@@ -308,18 +310,21 @@ BEGIN
 
     -- Lock first, then count, in a statement begun after: it sees all that an earlier holder of the lock has taken.
     -- In the order of the locks' numbers, so that no two claims wait for each other.
-    FOR v_lock IN
-        SELECT DISTINCT hashtext(l.kind) FROM unnest(v_lane.kinds, v_lane.modes, v_lane.heads) l(kind, mode, head)
-        WHERE l.mode > 0 AND l.head <= p_now ORDER BY 1
-    LOOP
-        PERFORM pg_advisory_xact_lock('{jobs}'::regclass::oid::int, v_lock);
-    END LOOP;
+    IF v_lanes.limited THEN
+        FOR v_lock IN
+            SELECT DISTINCT hashtext(l.kind) FROM unnest(v_lanes.kinds, v_lanes.modes, v_lanes.heads) l(kind, mode, head)
+            WHERE l.mode > 0 AND l.head <= p_now ORDER BY 1
+        LOOP
+            PERFORM pg_advisory_xact_lock('{jobs}'::regclass::oid::int, v_lock);
+        END LOOP;
+    END IF;
 
     FOR v_line IN
         SELECT
             max(l.mode) > 0 AS limited, count(*) = 1 AS alone, array_agg(l.queue) AS queues,
-            array_agg(l.kind) AS kinds, array_agg(l.mode) AS modes, array_agg(l.mark) AS marks
-        FROM unnest(v_lane.places, v_lane.queues, v_lane.kinds, v_lane.modes, v_lane.marks, v_lane.heads)
+            array_agg(l.kind) AS kinds, array_agg(l.mode) AS modes, array_agg(l.mark) AS marks,
+            array_agg(l.head) AS heads
+        FROM unnest(v_lanes.places, v_lanes.queues, v_lanes.kinds, v_lanes.modes, v_lanes.marks, v_lanes.heads)
             l(place, queue, kind, mode, mark, head)
         WHERE l.head <= p_now GROUP BY l.place ORDER BY l.place
     LOOP
@@ -329,7 +334,7 @@ BEGIN
                     p_now, v_rest, v_line.queues, v_line.kinds, v_line.modes, v_line.marks
                 );
             ELSE
-                SELECT * INTO v_picked FROM {pick_free}(p_now, v_rest, v_line.queues, v_line.kinds, v_line.marks);
+                SELECT * INTO v_picked FROM {pick_free}(p_now, v_rest, v_line.queues, v_line.kinds, v_line.heads);
             END IF;
             EXIT WHEN v_picked.ids IS NULL;
             RETURN QUERY
@@ -350,44 +355,45 @@ BEGIN
     END LOOP;
 
     IF v_rest > 0 THEN
-        SELECT min(h.due) INTO run_at
-        FROM unnest(v_lane.queues, v_lane.kinds, v_lane.modes) l(queue, kind, mode) CROSS JOIN LATERAL (
+        SELECT least(min(l.head) FILTER (WHERE l.head > p_now), min(h.due)) INTO run_at
+        FROM unnest(v_lanes.queues, v_lanes.kinds, v_lanes.modes, v_lanes.heads) l(queue, kind, mode, head)
+        LEFT JOIN LATERAL (
             SELECT j.due FROM {jobs} j
-            WHERE j.queue = l.queue AND j.kind = l.kind AND j.mode = l.mode AND j.part = ''
+            WHERE l.head <= p_now AND j.queue = l.queue AND j.kind = l.kind AND j.mode = l.mode AND j.part = ''
                 AND j.due > p_now AND j.due < 9223372036854775807
             ORDER BY j.due LIMIT 1
-        ) h;
+        ) h ON true;
         RETURN NEXT;
-    ELSIF v_walked > 100 + 4 * cardinality(v_lane.kinds) THEN
+    ELSIF v_walked > 4 * (p_limit + cardinality(v_lanes.kinds)) THEN
         RETURN QUERY SELECT
             NULL::bigint, l.kind, l.queue, NULL::text, l.head, NULL::bigint, NULL::bigint, l.place,
             NULL::int, NULL::text, NULL::text, NULL::text, l.mode, NULL::text, NULL::text, NULL::text, NULL::boolean
-        FROM unnest(v_lane.places, v_lane.queues, v_lane.kinds, v_lane.modes, v_lane.heads)
+        FROM unnest(v_lanes.places, v_lanes.queues, v_lanes.kinds, v_lanes.modes, v_lanes.heads)
             l(place, queue, kind, mode, head);
     END IF;
 END $$;
 
 -- Undoes claims whose jobs were not started: the job waits again as it was, and takes its unique key again unless
--- another waits with it. Answers the ids whose claims still had them.
-CREATE FUNCTION {give_back}(p_ids bigint[], p_tokens bigint[], p_keys text[]) RETURNS bigint[]
+-- another waits with it. Answers the places in the arrays of those that their claims still had.
+CREATE FUNCTION {give_back}(p_ids bigint[], p_tokens bigint[], p_keys text[]) RETURNS int[]
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_given bigint[];
+    v_given int[];
     v_job record;
 BEGIN
     WITH given AS (
         UPDATE {jobs} j SET due = j.run_at, held_until = 9223372036854775807, token = 0, attempts = j.attempts - 1
-        FROM unnest(p_ids, p_tokens) g(id, token)
+        FROM unnest(p_ids, p_tokens) WITH ORDINALITY g(id, token, place)
         WHERE j.id = g.id AND j.token = g.token AND j.failed_at IS NULL
-        RETURNING j.id
+        RETURNING g.place::int
     )
-    SELECT array_agg(given.id) INTO v_given FROM given;
+    SELECT array_agg(given.place) INTO v_given FROM given;
 
     -- A push of the same key whose transaction is still open would be waited for: for this long, and then it has it.
     PERFORM set_config('lock_timeout', '100ms', true);
     FOR v_job IN
-        SELECT g.id, g.key FROM unnest(p_ids, p_keys) g(id, key) JOIN {jobs} j ON j.id = g.id
-        WHERE g.key IS NOT NULL AND g.id = ANY (v_given) ORDER BY j.kind, g.key
+        SELECT g.id, g.key FROM unnest(p_ids, p_keys) WITH ORDINALITY g(id, key, place) JOIN {jobs} j ON j.id = g.id
+        WHERE g.key IS NOT NULL AND g.place = ANY (v_given) ORDER BY j.kind, g.key
     LOOP
         BEGIN
             UPDATE {jobs} j SET unique_key = v_job.key WHERE j.id = v_job.id;
