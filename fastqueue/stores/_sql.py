@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from fastqueue.errors import OptionError
@@ -61,9 +63,13 @@ class Statement:
         return text, tuple(map(values.__getitem__, names))
 
     def for_rows(self, rows: Sequence[Mapping[str, Any]]) -> Call:
-        """One call that has its `VALUES (...)` once for each of several rows; each number of rows is another text."""
-        values = {f"{name}_{n}": value for n, row in enumerate(rows) for name, value in row.items()}
-        return Call(Statement(self.name, _repeat(self.text, len(rows)), self.relies_on), values)
+        """One call for several rows, of a statement all of whose places stand in its one `VALUES (...)`.
+
+        Each number of rows is another text, to be kept by whoever prepares it: use few of them.
+        """
+        text, columns, places = _repeat(self.text, len(rows))
+        values = chain.from_iterable(map(itemgetter(*columns), rows))
+        return Call(Statement(self.name, text, self.relies_on), dict(zip(places, values, strict=True)))
 
 
 class Call(NamedTuple):
@@ -176,11 +182,12 @@ def read(dialect: str) -> list[tuple[str, str, str | None]]:
 
 
 @lru_cache(maxsize=64)
-def _repeat(text: str, times: int) -> str:
-    def groups(found: re.Match[str]) -> str:
-        return ", ".join(_PLACE.sub(rf"\g<0>_{n}", found[0]) for n in range(times))
-
-    return _GROUP.sub(groups, text)
+def _repeat(text: str, times: int) -> tuple[str, list[str], list[str]]:
+    """A text with its `VALUES (...)` several times; the names of its places before, and after."""
+    (group,) = _GROUP.findall(text)
+    columns = [found["name"] for found in _PLACE.finditer(group)]
+    groups = (_PLACE.sub(rf"\g<0>_{n}", group) for n in range(times))
+    return text.replace(group, ", ".join(groups)), columns, [f"{name}_{n}" for n in range(times) for name in columns]
 
 
 @lru_cache(maxsize=1024)
