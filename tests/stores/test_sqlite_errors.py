@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastqueue.errors import StoreUnavailable
+from fastqueue.errors import MissingDriver, StoreUnavailable
 from fastqueue.job import NewJob
 from fastqueue.stores.sqlite import SQLiteStore, _database
 
@@ -68,6 +68,12 @@ async def test_a_file_that_stays_locked(tmp_path: Path, monkeypatch: pytest.Monk
     assert await store.push([NEW], now=0)
     app.close()
     await store.close()
+
+
+async def test_a_python_with_an_old_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 26, 0))
+    with pytest.raises(MissingDriver, match=r"needs SQLite 3\.38 or newer, .* use another build of Python"):
+        await SQLiteStore(tmp_path / "jobs.db").open()
 
 
 async def test_an_error_of_the_program_stays_what_it_is(tmp_path: Path) -> None:

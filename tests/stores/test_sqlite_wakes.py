@@ -77,6 +77,17 @@ async def test_a_store_that_is_opened_again_wakes_who_still_listens(store: SQLit
         await soon(woken)
 
 
+async def test_who_is_cancelled_before_it_listens_is_never_called(store: SQLiteStore) -> None:
+    for turns in range(3):
+        task = asyncio.create_task(wakes(store).listen(lambda: None))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+    await store.lanes()
+    assert store._access.watch.wait is None
+
+
 async def test_nobody_listens_after_the_last_has_gone(store: SQLiteStore) -> None:
     assert not wakes(store).up
     async with listening(store):
@@ -94,7 +105,8 @@ class Watched:
         self.database = Database(str(path), Statements("sqlite", Tables()), "FULL")
         self.watch = Watch()
         self.calls = 0
-        self.watch.add(self, self.call, self.database)
+        self.watch.add(self, self.call)
+        self.watch.look(self.database)
 
     def call(self) -> None:
         self.calls += 1

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from fastqueue.errors import StoreUnavailable
+from fastqueue.errors import MissingDriver, StoreUnavailable
 from fastqueue.stores._sql import Call, Got, Statements
 
 __all__ = ["Database", "Synchronous"]
@@ -16,6 +16,9 @@ __all__ = ["Database", "Synchronous"]
 R = TypeVar("R")
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
+
+OLDEST = (3, 38)
+"""The first SQLite that has all that the statements use, JSON lists among it."""
 
 PATIENCE = 30.0
 """Seconds to wait for other connections before giving up."""
@@ -41,6 +44,11 @@ class Database:
     """
 
     def __init__(self, path: str, statements: Statements, synchronous: Synchronous) -> None:
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise MissingDriver(
+                f"the SQLite store needs SQLite {OLDEST[0]}.{OLDEST[1]} or newer, and this Python was built with "
+                f"{sqlite3.sqlite_version}; use another build of Python"
+            )
         self.path = path
         self._texts = {statement.name: statement.text for statement in statements}
         try:

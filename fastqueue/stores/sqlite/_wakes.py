@@ -20,7 +20,6 @@ class SQLiteWakes(Wakes):
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._listening = 0
 
     async def listen(self, wake: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -30,13 +29,15 @@ class SQLiteWakes(Wakes):
             with suppress(RuntimeError):  # the loop is closed: nobody is left to wake
                 loop.call_soon_threadsafe(wake)
 
+        watch = self._access.watch
+        watch.add(listener, notify)
         try:
-            await self._access.read(lambda database: self._access.watch.add(listener, notify, database))
+            await self._access.read(watch.look)
             self.up = True
             await loop.create_future()
         finally:
-            self._access.watch.remove(listener)
-            self.up = self._access.watch.heard
+            watch.remove(listener)
+            self.up = watch.heard
 
     async def tell(self) -> None:
         """Nothing needs to be done: the commit has told."""

@@ -15,11 +15,12 @@ EVERY = 0.05
 
 
 class Watch:
-    """Who is to be called when another connection has committed. Its own thread asks; nobody else touches the file."""
+    """Who is to be called when another connection has committed. The store's thread asks; nobody else uses its file."""
 
     def __init__(self) -> None:
         self._listeners: dict[object, Callable[[], None]] = {}
         self._seen: int | None = None
+        self._down = False
         self._next = 0.0
 
     @property
@@ -32,10 +33,10 @@ class Watch:
         """Seconds until the next look; None: nobody listens."""
         return max(0.0, self._next - time.monotonic()) if self._listeners else None
 
-    def add(self, listener: object, notify: Callable[[], None], database: Database) -> None:
-        """Call `notify` after each commit of others from now on; called in the thread."""
+    def add(self, listener: object, notify: Callable[[], None]) -> None:
+        """Call `notify`, in the thread, for each change from the next look on."""
         if not self._listeners:
-            self._seen = database.version()
+            self._seen, self._next = None, 0.0
         self._listeners[listener] = notify
 
     def remove(self, listener: object) -> None:
@@ -43,8 +44,8 @@ class Watch:
         self._listeners.pop(listener, None)
 
     def lose(self) -> None:
-        """The connection is gone: the first look on the next one counts as a change."""
-        self._seen = None
+        """The connection is gone: what has changed until there is another is not known."""
+        self._down = True
 
     def look(self, database: Database) -> None:
         """Ask whether anything has changed, when it is time to."""
@@ -56,7 +57,8 @@ class Watch:
         except sqlite3.Error:
             self.lose()
             return
-        if version != self._seen:
-            self._seen = version
+        changed = self._down or self._seen not in (None, version)
+        self._seen, self._down = version, False
+        if changed:
             for notify in list(self._listeners.values()):
                 notify()

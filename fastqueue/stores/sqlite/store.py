@@ -103,7 +103,7 @@ class SQLiteStore(Store):
             return
         try:
             await (self._tables.migrate() if self._migrate else self._tables.check())
-        except BaseException:
+        except Exception:
             self._access.stop()
             raise
         self._ready = True
