@@ -32,11 +32,12 @@ _MODULES = {
     "exercise": "report",
 }
 
+if "pytest" in sys.modules:
+    # Before the kit's first import, so that a check that fails shows its values as the app's own tests do
+    sys.modules["pytest"].register_assert_rewrite(_KIT)
+
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if "pytest" in sys.modules and _KIT not in sys.modules:
-        # Before its first import, so that a failing check shows its values as the app's own tests do
-        sys.modules["pytest"].register_assert_rewrite(_KIT)
     return getattr(import_module(f"{_KIT}.{_MODULES[name]}"), name)

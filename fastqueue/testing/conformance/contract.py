@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
-from fastqueue.testing.conformance.clause import marks
+from fastqueue.testing.conformance.clause import Way, marks
 from fastqueue.testing.conformance.clauses import AllClauses
 from fastqueue.testing.conformance.stage import Begin, MakeStore, Stage
 
 __all__ = ["StoreContract"]
+
+_MARKERS = {
+    "long": "the long form of a check that also has a short one; runs only when -m asks for it",
+    "processes": "starts processes of its own",
+}
 
 
 class StoreContract(AllClauses):
@@ -48,9 +53,20 @@ class StoreContract(AllClauses):
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run each clause in the ways it has."""
-        ways = [way for way in marks(metafunc.function).ways if way != "processes" or self.processes]
-        if "long" not in (metafunc.config.getoption("markexpr") or ""):
-            ways = [way for way in ways if way != "long"]
+        asked: set[Way] = {"tasks", "short"}
+        if self.processes:
+            asked.add("processes")
+        if "long" in (metafunc.config.getoption("markexpr") or ""):
+            asked.add("long")
+        ways: list[Way] = [way for way in marks(metafunc.function).ways if way in asked]
         if ways:
-            own = {"processes": (pytest.mark.processes,), "long": (pytest.mark.long,)}
-            metafunc.parametrize("on", [pytest.param(way, marks=own.get(way, ())) for way in ways], indirect=True)
+            metafunc.parametrize("on", [_way(way, metafunc.config) for way in ways], indirect=True)
+
+
+def _way(way: Way, config: pytest.Config) -> Any:
+    """A way as a parameter, with the marker by which it can be chosen; it is made known where it is not."""
+    if way not in _MARKERS:
+        return pytest.param(way)
+    if not any(line.partition(":")[0] == way for line in config.getini("markers")):
+        config.addinivalue_line("markers", f"{way}: {_MARKERS[way]}")
+    return pytest.param(way, marks=getattr(pytest.mark, way))

@@ -53,6 +53,20 @@ class TokenClauses:
         assert await on.settle(swapped) == [False]
         assert await on.settle(Settlement.done(first), Settlement.done(second)) == [True, True]
 
+    async def test_g9_two_claims_of_one_job_are_told_apart_in_one_call(self, on: Stage) -> None:
+        """G9: answer for each whether its claim still had the job, also when an earlier claim of it is told too."""
+        await on.push(1)
+        late, current = await on.take(T0), await on.take(T0 + MINUTE)
+        assert await on.store.renew([late, current], now=T0 + MINUTE, until=T0 + HOUR) == [False, True]
+        assert await on.store.give_back([late, current]) == [False, True]
+        again = await on.take(T0 + MINUTE)
+        assert again.attempts == 2
+        assert await on.settle(Settlement.done(late), Settlement.done(again), Settlement.done(current)) == [
+            False,
+            True,
+            False,
+        ]
+
     async def test_h1_a_job_given_back_waits_as_it_was(self, on: Stage) -> None:
         """H1: the job waits again as it was: its place, run_at, error, interruptions, one attempt less."""
         await on.push(1)

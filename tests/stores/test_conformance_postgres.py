@@ -1,0 +1,44 @@
+"""The PostgreSQL store keeps every promise of the contract, on two majors of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+
+import pytest
+
+from fastqueue.stores.postgres import PostgresStore
+from fastqueue.testing import MakeStore, StoreContract
+from tests.servers import postgres
+
+_schemas = count(1)
+"""Each test has a schema of its own, which is made quicker than a database."""
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server: str) -> Iterator[str]:
+    with postgres.fresh_database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def database18(postgres18_server: str) -> Iterator[str]:
+    with postgres.fresh_database(postgres18_server) as url:
+        yield url
+
+
+class TestPostgres(StoreContract):
+    processes = True
+
+    @pytest.fixture
+    def make_store(self, database: str) -> MakeStore:
+        return partial(PostgresStore, database, schema=f"test{next(_schemas)}")
+
+
+class TestPostgres18(StoreContract):
+    processes = True
+
+    @pytest.fixture
+    def make_store(self, database18: str) -> MakeStore:
+        return partial(PostgresStore, database18, schema=f"test{next(_schemas)}")
