@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,29 @@ async def test_nothing_asked_is_nothing_done(store: SQLiteStore) -> None:
     assert (await store.claim(NOW, token=1, limit=0, queues=None, kinds={"count"})).jobs == []
     assert (await store.claim(NOW, token=1, limit=1, queues=None, kinds=[])).jobs == []
     assert (await store.claim(NOW, token=1, limit=1, queues=[], kinds={"count"})).jobs == []
+
+
+async def test_each_of_many_jobs_gets_the_id_of_its_own_row(store: SQLiteStore) -> None:
+    jobs = [job(n) if n % 60 else replace(job(n), unique_key=str(n % 120)) for n in range(237)]
+    pushed = await store.push(jobs, now=NOW)
+    assert [n for n, answer in enumerate(pushed) if not answer.new] == [120, 180]
+    kept = {stored.id: stored.payload for stored in await store.jobs(now=NOW, limit=1_000)}
+    assert kept == {answer.id: new.payload for new, answer in zip(jobs, pushed, strict=True) if answer.new}
+    assert (pushed[120].id, pushed[180].id) == (pushed[0].id, pushed[60].id)
+    assert list(kept) == sorted(answer.id for answer in pushed if answer.new)
+
+
+async def test_a_hold_is_renewed_after_another_s_lock(store: SQLiteStore) -> None:
+    await store.push([job()], now=NOW)
+    claimed = (await store.claim(NOW, token=1, limit=1, queues=None, kinds={"count"})).jobs
+    other = other_connection(store)
+    other.execute("BEGIN IMMEDIATE")
+    renewing = asyncio.create_task(store.renew(claimed, now=NOW, until=NOW + 999_000))
+    done, _ = await asyncio.wait([renewing], timeout=0.05)
+    assert not done
+    other.execute("COMMIT")
+    assert await renewing == [True]
+    other.close()
 
 
 HOSTILE = ["'", '"', "a'b\"c`d", "a.b", "a;DROP TABLE x", "%s :id ?", "é\u2028", "x" * 64, "x" * 70, "{jobs}", "a\\"]
