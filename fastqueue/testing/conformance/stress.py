@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from fastqueue.job import Claimed, Moment, NewJob
+from fastqueue.job import Claimed, Moment
 from fastqueue.outcome import Settlement
 from fastqueue.store import Keep, Store
 from fastqueue.testing.conformance.clause import clause
@@ -51,10 +51,9 @@ async def _stress(on: Stage, claimers: int, rounds: int) -> None:
     stores = [await on.another() for _ in range(claimers)]
     for seed in range(rounds):
         round = _Round(on, Random(seed))
-        pushed = await on.store.push(round.some_jobs(40 + 20 * (seed % 5)), now=T0)
-        round.left = {each.id for each in pushed}
+        await round.push(on.store, 40 + 20 * (seed % 5))
         await asyncio.gather(*(round.work(store, Random(seed * claimers + n)) for n, store in enumerate(stores)))
-        assert round.ended == Counter(each.id for each in pushed), f"round {seed}: a job ended twice, or never"
+        assert round.ended == Counter(round.pushed), f"round {seed}: a job ended twice, or never"
         assert await on.stored() == []
 
 
@@ -62,35 +61,40 @@ class _Round:
     """One crowd of jobs until all have ended."""
 
     def __init__(self, on: Stage, random: Random) -> None:
-        self._on = on
-        self._random = random
+        self._on, self._random = on, random
         self._queues = ["slow", "quick"] if Keep.QUEUES in on.store.keeps else ["default"]
+        self._later = 20  # jobs that are pushed while others are claimed
         self._turns = 0
         self.now: Moment = T0
-        self.left: set[int] = set()
+        self.pushed: set[int] = set()
         self.ended: Counter[int] = Counter()
 
-    def some_jobs(self, count: int) -> list[NewJob]:
+    async def push(self, store: Store, count: int, **asks: Any) -> None:
+        """Push jobs of all sorts."""
         random = self._random
         kinds = random.choices(list(_KINDS), k=count)
-        return [
+        jobs = [
             job(
-                n,
-                T0 + random.randrange(20) * SECOND,
+                at=self.now + random.randrange(20) * SECOND,
                 kind=kind,
                 queue=random.choice(self._queues),
                 **random.choice(_KINDS[kind]),
+                **asks,
             )
-            for n, kind in enumerate(kinds)
+            for kind in kinds
         ]
+        self.pushed.update(each.id for each in await store.push(jobs, now=self.now))
 
     async def work(self, store: Store, random: Random) -> None:
         """One claimer, until no job is left."""
         lost: list[Claimed] = []
-        while self.left:
+        while self._later or len(self.ended) < len(self.pushed):
             self._turns += 1
-            assert self._turns < _TURNS * (len(self.left) + len(self.ended)), f"jobs {self.left} were not claimed"
+            assert self._turns < _TURNS * len(self.pushed), f"jobs {self.pushed - set(self.ended)} were not claimed"
             self.now += random.randrange(3 * SECOND)
+            if self._later and random.random() < 0.3:
+                self._later -= 1
+                await self.push(store, 1, **self._key(random))
             limit, queues = random.choice([1, 2, 3, 10, 50]), random.choice([None, self._queues, self._queues[::-1]])
             claimed = await self._on.claim(self.now, limit=limit, kinds=_KINDS, queues=queues, store=store)
             if claimed:
@@ -99,12 +103,17 @@ class _Round:
             for each in claimed:
                 await self._end(store, each, random, lost)
             if lost and random.random() < 0.2:
-                await self._done(store, [lost.pop()])
+                await self._done(store, lost.pop())
+
+    def _key(self, random: Random) -> Asks:
+        keeps = self._on.store.keeps
+        key = random.choice(["a", "b", None]) if Keep.KEYS in keeps else None
+        return {"unique_key": key, "latest": Keep.LATEST in keeps and random.random() < 0.5}
 
     async def _end(self, store: Store, claimed: Claimed, random: Random, lost: list[Claimed]) -> None:
         chance = random.random()
         if chance < 0.70:
-            await self._done(store, [claimed])
+            await self._done(store, claimed)
         elif chance < 0.82:
             await store.settle([Settlement.retry(claimed, at=self.now + random.randrange(20_000), error="it broke")])
         elif chance < 0.85:
@@ -114,8 +123,6 @@ class _Round:
         elif chance < 0.94:
             lost.append(claimed)
 
-    async def _done(self, store: Store, claimed: list[Claimed]) -> None:
-        for each, had in zip(claimed, await store.settle([Settlement.done(each) for each in claimed]), strict=True):
-            if had:
-                self.ended[each.id] += 1
-                self.left.discard(each.id)
+    async def _done(self, store: Store, claimed: Claimed) -> None:
+        if (await store.settle([Settlement.done(claimed)])) == [True]:
+            self.ended[claimed.id] += 1
