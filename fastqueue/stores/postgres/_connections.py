@@ -172,7 +172,9 @@ class Pool:
         return lost or isinstance(error, OSError)
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
-        return StoreUnavailable(f"PostgreSQL at {self.address.shown} is not available: {error or type(error).__name__}")
+        text = str(error) or type(error).__name__
+        hint = "; behind a pooler, give the store pooled=True" if "startup parameter" in text else ""
+        return StoreUnavailable(f"PostgreSQL at {self.address.shown} is not available: {text}{hint}")
 
 
 class Connections:

@@ -98,6 +98,7 @@ class PostgresWakes(Wakes):
 
         async with ears.borrow() as connection:
             connection.add_termination_listener(cut)
+            await self._access.identify()
             await connection.add_listener(self._access.channel, notice)
             wake()
             await self._notify(probe)
@@ -109,6 +110,7 @@ class PostgresWakes(Wakes):
 
     async def _notify(self, tag: str) -> None:
         notices = self._access.here.notices
+        await self._access.identify()
         await self._access.do_on(notices, "wakes.notice", channel=self._access.channel, tag=tag)
 
     def _warn(self, what: str) -> None:

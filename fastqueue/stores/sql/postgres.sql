@@ -171,10 +171,10 @@ SELECT id, token FROM gone UNION ALL SELECT id, token FROM kept;
 SELECT {give_back}(:ids::bigint[], :tokens::bigint[], :unique_keys::text[]);
 
 -- name: renew.job
--- Jobs are held for longer, unless their holds are over.
+-- Jobs are held for longer, unless their holds are over: `<>`, since a plan may otherwise walk all that run.
 -- relies on: jobs_pkey
 UPDATE {jobs} j SET held_until = :until::bigint FROM unnest(:ids::bigint[], :tokens::bigint[]) r(id, token)
-WHERE j.id = r.id AND j.token = r.token AND j.held_until > :now::bigint AND j.held_until < 9223372036854775807
+WHERE j.id = r.id AND j.token = r.token AND j.held_until > :now::bigint AND j.held_until <> 9223372036854775807
 RETURNING r.id, r.token;
 
 -- name: schedules.push_run
@@ -230,11 +230,12 @@ FROM {jobs} WHERE failed_at IS NOT NULL AND (:kind::text IS NULL OR kind = :kind
 ORDER BY failed_at DESC, id DESC LIMIT :limit::bigint OFFSET :offset::bigint;
 
 -- name: failed.run_again
--- Failed jobs go back to their lanes, with no attempts, and the notice of it, if a channel is given.
+-- Failed jobs go back to their lanes, with no attempts, and the notice of it, if a channel is given. Not `IS NOT NULL`:
+-- a plan may otherwise walk all that failed.
 -- relies on: jobs_pkey
 WITH again AS (
     UPDATE {jobs} SET failed_at = NULL, run_at = :at::bigint, due = :at::bigint, attempts = 0, interruptions = 0
-    WHERE id = ANY (:ids::bigint[]) AND failed_at IS NOT NULL
+    WHERE id = ANY (:ids::bigint[]) AND coalesce(failed_at, 9223372036854775807) < 9223372036854775807
     RETURNING id
 )
 SELECT
@@ -245,7 +246,9 @@ FROM again;
 -- name: failed.forget
 -- Failed jobs are deleted.
 -- relies on: jobs_pkey
-DELETE FROM {jobs} WHERE id = ANY (:ids::bigint[]) AND failed_at IS NOT NULL RETURNING id;
+DELETE FROM {jobs}
+WHERE id = ANY (:ids::bigint[]) AND coalesce(failed_at, 9223372036854775807) < 9223372036854775807
+RETURNING id;
 
 -- name: jobs.page
 -- The jobs after an id, in one state or any.
@@ -317,7 +320,7 @@ DELETE FROM {held_kinds} WHERE held_until <= :now::bigint;
 
 -- name: prune.throttles
 -- Some of the windows that are over are forgotten.
--- relies on: throttles_pkey
+-- relies on: nothing
 DELETE FROM {throttles} WHERE name IN (
     SELECT name FROM {throttles} WHERE ends_at <= :now::bigint LIMIT :portion::bigint FOR UPDATE SKIP LOCKED
 ) RETURNING name;

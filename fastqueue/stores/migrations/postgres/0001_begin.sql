@@ -44,7 +44,9 @@ CREATE INDEX "{bare:jobs_lane}" ON {jobs} (queue, kind, mode, part, due, id) WHE
 -- Running jobs only: what limits count, and which keys run.
 CREATE INDEX "{bare:jobs_held}" ON {jobs} (kind, alone_key, held_until) WHERE held_until < 9223372036854775807;
 
-CREATE INDEX "{bare:jobs_lost}" ON {jobs} (held_until) WHERE held_until < 9223372036854775807;
+-- The condition on failed_at is true of every running job. It keeps this index from being taken for the one above.
+CREATE INDEX "{bare:jobs_lost}" ON {jobs} (held_until)
+WHERE held_until < 9223372036854775807 AND failed_at IS NULL;
 
 CREATE UNIQUE INDEX "{bare:jobs_unique}" ON {jobs} (kind, unique_key) WHERE unique_key IS NOT NULL;
 
@@ -256,14 +258,16 @@ BEGIN
         ) h
         WHERE NOT EXISTS (SELECT FROM {held_kinds} b WHERE b.kind = l.kind AND b.held_until > p_now);
     ELSE
-        v_walked := pg_stat_get_xact_blocks_fetched('{jobs}'::regclass);
+        v_walked := pg_stat_get_xact_tuples_returned('{jobs_lane}'::regclass);
         -- Holds that are over: the job is back in its place; the token stays, so that its worker may still settle.
         IF EXISTS (
-            SELECT FROM {jobs} j WHERE j.held_until <= p_now AND j.held_until < 9223372036854775807
+            SELECT FROM {jobs} j
+            WHERE j.held_until <= p_now AND j.held_until < 9223372036854775807 AND j.failed_at IS NULL
             ORDER BY j.held_until LIMIT 1
         ) THEN
             UPDATE {jobs} j SET due = j.run_at, held_until = 9223372036854775807 WHERE j.id IN (
-                SELECT o.id FROM {jobs} o WHERE o.held_until <= p_now AND o.held_until < 9223372036854775807
+                SELECT o.id FROM {jobs} o
+                WHERE o.held_until <= p_now AND o.held_until < 9223372036854775807 AND o.failed_at IS NULL
                 ORDER BY o.held_until FOR UPDATE SKIP LOCKED
             );
         END IF;
@@ -305,7 +309,7 @@ BEGIN
         INTO v_lanes
         FROM lane l
         WHERE NOT EXISTS (SELECT FROM {held_kinds} b WHERE b.kind = l.kind AND b.held_until > p_now);
-        v_walked := pg_stat_get_xact_blocks_fetched('{jobs}'::regclass) - v_walked;
+        v_walked := pg_stat_get_xact_tuples_returned('{jobs_lane}'::regclass) - v_walked;
     END IF;
 
     -- Lock first, then count, in a statement begun after: it sees all that an earlier holder of the lock has taken.
@@ -364,7 +368,7 @@ BEGIN
             ORDER BY j.due LIMIT 1
         ) h ON true;
         RETURN NEXT;
-    ELSIF v_walked > 4 * (p_limit + cardinality(v_lanes.kinds)) THEN
+    ELSIF v_walked > 100 + 10 * p_limit + cardinality(v_lanes.kinds) THEN
         RETURN QUERY SELECT
             NULL::bigint, l.kind, l.queue, NULL::text, l.head, NULL::bigint, NULL::bigint, l.place,
             NULL::int, NULL::text, NULL::text, NULL::text, l.mode, NULL::text, NULL::text, NULL::text, NULL::boolean
