@@ -1,0 +1,252 @@
+"""The connections of one store on one event loop: few, each used by one task at a time, and none kept in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from fastqueue.errors import MissingDriver, StoreUnavailable
+from fastqueue.stores._sql import Call, Got, Statement
+from fastqueue.stores.mysql._address import Address
+
+if TYPE_CHECKING:
+    from asyncmy.connection import Connection
+
+__all__ = ["Connections", "Execute", "Pool", "contended", "driver"]
+
+Execute: TypeAlias = Callable[[Call], Awaitable[Got]]
+"""Runs a statement on a connection."""
+
+CONNECTS_WITHIN = 10
+CLOSES_WITHIN = 5.0
+"""Seconds for a connection to be made and to be closed."""
+
+LOCKS_WITHIN = 5
+"""Seconds that the server lets a statement wait for a lock."""
+
+PROBED_AFTER = 5.0
+"""Seconds unused after which a connection is asked whether it is still there, before it is used."""
+
+FROZEN_AFTER = 30
+IDLE_FOR = 300
+"""Seconds unused after which the server ends a connection. The first is for those of claims and settlements: a process
+that is frozen holds its locks no longer. It must be more than `PROBED_AFTER`."""
+
+_BEGIN = Call(Statement("begin", "START TRANSACTION"), {})
+_COMMIT = Call(Statement("commit", "COMMIT"), {})
+
+_DEADLOCK, _LOCK_WAIT = 1213, 1205
+
+_OUTAGES = {
+    *(1021, 1037, 1038, 1041, 1114),  # out of disk, memory, room in the table
+    *(1040, 1203, 1226),  # too many connections, or too much asked of an account
+    *(1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031),  # shutting down, killed, cut off
+    *(1290, 1792, 1836),  # read only: the next connection may find the new primary
+    *(_LOCK_WAIT, _DEADLOCK, 1317, 1969, 3024),  # locked, or interrupted
+    *(2002, 2003, 2005, 2006, 2013, 2014, 2055),  # the driver's own: not reached, or lost
+}
+"""The numbers of errors that say: not now."""
+
+
+def driver() -> Any:
+    """The asyncmy module.
+
+    Raises:
+        MissingDriver: it is not installed.
+    """
+    try:
+        import asyncmy
+        import asyncmy.errors
+    except ImportError as error:
+        raise MissingDriver('the MySQL store needs asyncmy: pip install "fastqueue[mysql]"', name="asyncmy") from error
+    return asyncmy
+
+
+def contended(error: StoreUnavailable) -> bool:
+    """Whether the server chose this one of several that were in each other's way; what it did is undone."""
+    return _number(error.__cause__) in (_DEADLOCK, _LOCK_WAIT)
+
+
+class Pool:
+    """Up to `size` connections, made when they are needed, the last one used first.
+
+    A connection on which anything went wrong is closed and not used again: its caller may have been cancelled while
+    an answer was on its way, and the next would read that one.
+
+    Args:
+        address: Where to connect.
+        size: The most connections at a time.
+        autocommit: Whether a statement outside a transaction is one by itself; if not, each statement begins one.
+        idle_for: Seconds unused after which the server ends a connection.
+    """
+
+    def __init__(self, address: Address, size: int, *, autocommit: bool, idle_for: int) -> None:
+        self.address = address
+        self._autocommit = autocommit
+        self._idle_for = idle_for
+        self._room = asyncio.Semaphore(size)
+        self._idle: list[tuple[Connection, float]] = []
+        self._closed = False
+
+    @asynccontextmanager
+    async def statements(self) -> AsyncGenerator[Execute]:
+        """A connection for the length of a block; where the pool has autocommit, each statement is on its own.
+
+        Raises:
+            StoreUnavailable: the server could not be reached, or failed; also when the block lets its error through.
+        """
+        async with self._room:
+            connection = await self._ready()
+            try:
+                yield _executor(connection)
+            except BaseException as error:
+                connection.close()
+                if _is_outage(error):
+                    raise self._unavailable(error) from error
+                raise
+            self._give(connection)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Execute]:
+        """A transaction for the length of a block: committed at its end, and undone when the block fails.
+
+        Raises:
+            StoreUnavailable: as for `statements`.
+        """
+        async with self.statements() as execute:
+            if self._autocommit:
+                await execute(_BEGIN)
+            yield execute
+            await execute(_COMMIT)
+
+    async def close(self) -> None:
+        """Close every connection; those lent out when they come back."""
+        self._closed = True
+        while self._idle:
+            connection, _ = self._idle.pop()
+            with suppress(OSError, driver().errors.Error):
+                async with asyncio.timeout(CLOSES_WITHIN):
+                    await connection.ensure_closed()
+            connection.close()
+
+    def abandon(self) -> None:
+        """Drop every connection without a word: their event loop is gone."""
+        for connection, _ in self._idle:
+            with suppress(RuntimeError):
+                connection.close()
+        self._idle.clear()
+
+    async def _ready(self) -> Connection:
+        while self._idle:
+            connection, since = self._idle.pop()
+            if not _is_cut_off(connection) and await self._answers(connection, since):
+                return connection
+            connection.close()
+        return await self._connect()
+
+    async def _answers(self, connection: Connection, since: float) -> bool:
+        """Whether a connection is still there; one used just now is taken to be."""
+        if asyncio.get_running_loop().time() < since + PROBED_AFTER:
+            return True
+        try:
+            await connection.ping(reconnect=False)
+        except (OSError, driver().errors.Error):
+            return False
+        except BaseException:
+            connection.close()
+            raise
+        return True
+
+    async def _connect(self) -> Connection:
+        connection: Connection | None = None
+        try:
+            connection = await driver().connect(
+                **self.address.arguments,
+                charset="utf8mb4",
+                autocommit=self._autocommit,
+                connect_timeout=CONNECTS_WITHIN,
+                program_name="fastqueue",
+            )
+            await connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            await connection.query(
+                "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', sql_notes = 0, "
+                f"innodb_lock_wait_timeout = {LOCKS_WITHIN}, wait_timeout = {self._idle_for}"
+            )
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, driver().errors.Error | OSError):
+                raise self._unavailable(error) from error
+            raise
+        return connection
+
+    def _give(self, connection: Connection) -> None:
+        if self._closed:
+            connection.close()
+        else:
+            self._idle.append((connection, asyncio.get_running_loop().time()))
+
+    def _unavailable(self, error: BaseException) -> StoreUnavailable:
+        return StoreUnavailable(f"MySQL at {self.address.shown} is not available: {error or type(error).__name__}")
+
+
+class Connections:
+    """The pools of one store on one event loop; none waits for another.
+
+    Attributes:
+        claims: One connection, for claims.
+        ends: One, for all that says how runs went: settling, giving back, renewing.
+        looks: One, for what must be seen or kept while a transaction of the app's is open.
+        others: A few, for pushes and everything else.
+    """
+
+    def __init__(self, address: Address, *, size: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.claims = Pool(address, 1, autocommit=False, idle_for=FROZEN_AFTER)
+        self.ends = Pool(address, 1, autocommit=False, idle_for=FROZEN_AFTER)
+        self.looks = Pool(address, 1, autocommit=True, idle_for=IDLE_FOR)
+        self.others = Pool(address, size, autocommit=True, idle_for=IDLE_FOR)
+
+    @property
+    def pools(self) -> list[Pool]:
+        """All of them."""
+        return [self.claims, self.ends, self.looks, self.others]
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for pool in self.pools:
+            await pool.close()
+
+    def abandon(self) -> None:
+        """Drop every connection without a word."""
+        for pool in self.pools:
+            pool.abandon()
+
+
+def _executor(connection: Connection) -> Execute:
+    async def execute(call: Call) -> Got:
+        text, values = call.statement.bind("format", call.values)
+        async with connection.cursor() as cursor:
+            await cursor.execute(text, values)
+            return Got(await cursor.fetchall(), cast(int, cursor.rowcount), cursor.lastrowid)
+
+    return execute
+
+
+def _is_cut_off(connection: Connection) -> bool:
+    """Whether the driver has seen the server close the connection; it tells so by no public name."""
+    return bool(getattr(connection, "_stream_broken", False))
+
+
+def _is_outage(error: BaseException) -> bool:
+    # An InterfaceError of number 0 is the driver's: it has no connection any more.
+    return isinstance(error, driver().errors.InterfaceError | OSError) or _number(error) in _OUTAGES
+
+
+def _number(error: BaseException | None) -> int:
+    """MySQL's number for an error; -1: it is not MySQL's."""
+    if isinstance(error, driver().errors.MySQLError) and error.args:
+        return int(error.args[0])
+    return -1
