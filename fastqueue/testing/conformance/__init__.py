@@ -13,9 +13,9 @@ on one new and empty database. Each call gives another store object on the same 
         async def make_store(self, tmp_path):
             return partial(SQLiteStore, tmp_path / "jobs.db")
 
-    pytest tests/test_conformance.py                      # everything, the random tests in their short form
-    FASTQUEUE_KIT_ROUNDS=50 pytest tests/test_conformance.py -k Race
-    pytest tests/test_conformance.py -m long              # the random tests in their long form
+    pytest tests/test_conformance.py            # everything, the random tests in their short form
+    FASTQUEUE_KIT_ROUNDS=50 pytest tests/test_conformance.py -k "tasks or processes"   # the races, 50 times each
+    pytest tests/test_conformance.py -m long    # the random tests in their long form
 
 Without pytest, the same database is made by an async context manager:
 

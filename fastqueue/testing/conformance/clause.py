@@ -9,15 +9,15 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from fastqueue.store import Keep
 
-__all__ = ["ALL_WAYS", "Marks", "Need", "Way", "clause", "clause_id", "marks"]
+__all__ = ["Marks", "Need", "Way", "clause", "clause_id", "marks"]
 
-Need: TypeAlias = Keep | Literal["schedules", "holds", "failed", "throttles", "joins"]
+Need: TypeAlias = Keep | Literal["schedules", "holds", "failed", "joins", "wakes", "throttles", "time", "migrates"]
 """What a push may ask, or the name of a faculty."""
 
 Way: TypeAlias = Literal["tasks", "processes", "short", "long"]
 """Races run in tasks of one process, and again in several processes; random tests have a short and a long form."""
 
-ALL_WAYS: dict[str, tuple[Way, ...]] = {"once": (), "race": ("tasks", "processes"), "random": ("short", "long")}
+_WAYS: dict[str, tuple[Way, ...]] = {"once": (), "race": ("tasks", "processes"), "random": ("short", "long")}
 
 _NUMBER = re.compile(r"test_([a-z]\d+[a-c]?)_")
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -35,7 +35,7 @@ def clause(*needs: Need, run: Literal["once", "race", "random"] = "once") -> Cal
     """Note what a store must keep or have for a check, and in which ways it is run."""
 
     def note(check: _F) -> _F:
-        check.__dict__["fastqueue_marks"] = Marks(needs, ALL_WAYS[run])
+        check.__dict__["fastqueue_marks"] = Marks(needs, _WAYS[run])
         return check
 
     return note

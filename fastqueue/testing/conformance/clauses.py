@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastqueue.testing.conformance.at_once import AtOnceClauses
 from fastqueue.testing.conformance.carry import CarryClauses
 from fastqueue.testing.conformance.claims import ClaimClauses
+from fastqueue.testing.conformance.faculties import FacultyClauses
 from fastqueue.testing.conformance.failed import FailedClauses
 from fastqueue.testing.conformance.holds import HoldClauses
 from fastqueue.testing.conformance.joins import JoinClauses
@@ -35,6 +36,7 @@ class AllClauses(
     CarryClauses,
     ThrottleClauses,
     LookingClauses,
+    FacultyClauses,
     JoinClauses,
     RaceClauses,
     StressClauses,

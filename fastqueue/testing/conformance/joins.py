@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from fastqueue.job import Pushed
 from fastqueue.store import Keep
 from fastqueue.testing.conformance.clause import clause
+from fastqueue.testing.conformance.faculties import PATIENCE, listening
 from fastqueue.testing.conformance.stage import DAY, T0, Stage, job, numbers
 
 __all__ = ["JoinClauses"]
@@ -46,6 +48,17 @@ class JoinClauses:
         except _RolledBack:
             pass
         assert (await on.push(3, unique_key="a")).new
+
+    @clause("joins", "wakes")
+    async def test_x1_others_are_told_of_a_push_in_a_transaction_when_it_has_committed(self, on: Stage) -> None:
+        """X1: inside the transaction a push tells nobody; `Wakes.tell` after the commit does."""
+        assert on.begin is not None
+        assert on.store.wakes
+        async with listening(await on.another()) as woken:
+            async with on.begin() as handle:
+                await _push(on, handle, 1)
+            await on.store.wakes.tell()
+            await asyncio.wait_for(woken.wait(), PATIENCE)
 
 
 async def _push(on: Stage, handle: object, n: int, **asks: Any) -> list[Pushed]:
