@@ -15,6 +15,7 @@ import fastqueue.testing
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import MakeStore, exercise
 from fastqueue.testing.conformance.clauses import AllClauses
+from tests.testing.joining import Hasty, JoiningStore, Transaction
 
 STORES = '''
 import pytest
@@ -109,6 +110,26 @@ async def test_only_a_part_is_run_when_asked() -> None:
     assert set(report.skipped.values()) == {"memory has no faculty 'joins'"}
     report = await exercise(memory, only="test_b7")
     assert report.passed == ["test_b7_no_job_is_claimed_twice[tasks]"]
+
+
+@pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.parametrize("transaction", [Transaction, Hasty])
+async def test_pushes_in_a_transaction_are_checked_when_one_can_be_begun(
+    transaction: type[Transaction], sync: bool
+) -> None:
+    stores: list[JoiningStore] = []
+
+    @asynccontextmanager
+    async def fresh() -> AsyncGenerator[MakeStore]:
+        stores.append(JoiningStore())
+        yield stores[-1].again
+
+    report = await exercise(fresh, only="test_x1", begin=lambda: stores[-1].begin(transaction, sync=sync))
+
+    assert len(report.passed) == (2 if transaction is Transaction else 0)
+    assert set(report.skipped.values()) == {"memory has no faculty 'wakes'"}
+    report = await exercise(fresh, only="test_x1")
+    assert set(report.skipped.values()) == {"memory joins transactions, but `begin` is not given to begin one"}
 
 
 def test_the_kit_refuses_to_run_without_its_checks() -> None:
