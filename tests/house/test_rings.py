@@ -36,7 +36,7 @@ class Ring(NamedTuple):
 RINGS = (
     Ring(
         "values",
-        "errors job outcome clock settings codec _losses signature kind carriers"
+        "errors job outcome clock settings codec _losses signature carriers options pushing kind kinds"
         " backoff schedule _cron _zones unique limits",
         third_party="croniter pydantic pydantic_core typing_extensions",
     ),
