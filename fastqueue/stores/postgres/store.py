@@ -11,6 +11,7 @@ from fastqueue.outcome import Settlement
 from fastqueue.store import Claim, Count, Keep, Store
 from fastqueue.stores._rows import stored
 from fastqueue.stores._sql import Steps, Tables, run
+from fastqueue.stores.joins import SQLJoins
 from fastqueue.stores.postgres._access import Access
 from fastqueue.stores.postgres._address import Address
 from fastqueue.stores.postgres._claim import Claimer
@@ -22,6 +23,7 @@ from fastqueue.stores.postgres._faculties import (
     PostgresThrottles,
     PostgresTime,
 )
+from fastqueue.stores.postgres._home import PostgresHome
 from fastqueue.stores.postgres._migrates import PostgresMigrates
 from fastqueue.stores.postgres._push import push_steps
 from fastqueue.stores.postgres._settle import give_back, renew, settle
@@ -97,6 +99,7 @@ class PostgresStore(Store):
         self.throttles = PostgresThrottles(access)
         self.time = PostgresTime(access)
         self.wakes = PostgresWakes(access)
+        self.joins = SQLJoins(PostgresHome(access, self.push_steps))
         self.migrates = self._tables = PostgresMigrates(access)
 
     def __repr__(self) -> str:

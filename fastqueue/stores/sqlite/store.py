@@ -12,10 +12,12 @@ from fastqueue.outcome import Settlement
 from fastqueue.store import Claim, Count, Keep, Store
 from fastqueue.stores._rows import stored
 from fastqueue.stores._sql import Statements, Steps, Tables, run_sync
+from fastqueue.stores.joins import SQLJoins
 from fastqueue.stores.sqlite._access import Access
 from fastqueue.stores.sqlite._claim import Request, head_lanes
 from fastqueue.stores.sqlite._database import Database, Synchronous
 from fastqueue.stores.sqlite._faculties import SQLiteFailedJobs, SQLiteHolds, SQLiteSchedules, SQLiteThrottles
+from fastqueue.stores.sqlite._home import SQLiteHome
 from fastqueue.stores.sqlite._migrates import SQLiteMigrates
 from fastqueue.stores.sqlite._push import push_steps
 from fastqueue.stores.sqlite._settle import give_back, renew, settle
@@ -72,6 +74,7 @@ class SQLiteStore(Store):
         self.failed = SQLiteFailedJobs(self._access)
         self.throttles = SQLiteThrottles(self._access)
         self.wakes = SQLiteWakes(self._access)
+        self.joins = SQLJoins(SQLiteHome(self.path, tables, self.push_steps))
         self.migrates = self._tables = SQLiteMigrates(self._access, self.statements, tables)
 
     def __repr__(self) -> str:

@@ -1,0 +1,92 @@
+"""Being told when a session of SQLAlchemy's has really committed.
+
+Its event `after_commit` comes at the release of a savepoint too, and no event says that a session was closed without a
+commit. So what waits for the commit is kept beside the transaction or savepoint that it was pushed in: the release of a
+savepoint hands it to what is around it, and the end of one that did not commit takes it away.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, TypeAlias
+
+from fastqueue.stores.joins._handles import session_of
+
+__all__ = ["after_commit"]
+
+_logger = logging.getLogger("fastqueue")
+_KEY = "fastqueue.waiting"
+_listening = False
+_first = Lock()
+
+Calls: TypeAlias = "Counter[Callable[[], None]]"
+"""What to call, and how many jobs hang on it."""
+
+
+def after_commit(handle: object, call: Callable[[], None], *, pushed: int) -> bool:
+    """Have `call` called once, when the transaction that a session of SQLAlchemy's is in has really committed.
+
+    A savepoint that is rolled back takes along what was asked for within it. `call` runs in the thread of the commit,
+    where no SQL is allowed. A session that has not begun yet begins.
+
+    Args:
+        handle: Whatever the app holds its transaction by.
+        call: Equal ones are called once for all.
+        pushed: How many jobs hang on the commit; a line in the log says that they went when there is none.
+
+    Returns:
+        False: this handle does not tell; nothing will be called.
+    """
+    session = session_of(handle)
+    if session is None:
+        return False
+    _listen()
+    if not session.in_transaction() and session.autobegin:
+        session.begin()
+    around = session.get_nested_transaction() or session.get_transaction()
+    if around is None:
+        return False
+    waiting: dict[Any, Calls] = session.info.setdefault(_KEY, {})
+    waiting.setdefault(around, Counter())[call] += pushed
+    return True
+
+
+def _listen() -> None:
+    """Listen on all sessions there are and will be: listening on one costs more than a push."""
+    global _listening
+    with _first:
+        if not _listening:
+            sessions, event = sys.modules["sqlalchemy.orm"].Session, sys.modules["sqlalchemy"].event
+            event.listen(sessions, "after_commit", _committed)
+            event.listen(sessions, "after_transaction_end", _ended)
+            _listening = True
+
+
+def _committed(session: Any) -> None:
+    waiting: dict[Any, Calls] | None = session.info.get(_KEY)
+    if not waiting:
+        return
+    savepoint = session.get_nested_transaction()
+    if savepoint is not None:
+        released = waiting.pop(savepoint, None)
+        if released:
+            waiting.setdefault(savepoint.parent, Counter()).update(released)
+        return
+    for call in sum(waiting.values(), Counter()):
+        try:
+            call()
+        except Exception:
+            _logger.exception("the transaction was committed, but %r after it failed", call)
+    waiting.clear()
+
+
+def _ended(session: Any, transaction: Any) -> None:
+    waiting: dict[Any, Calls] | None = session.info.get(_KEY)
+    gone = waiting.pop(transaction, None) if waiting else None
+    if gone:
+        count = gone.total()
+        _logger.info("%d %s went with the transaction that was rolled back", count, "job" if count == 1 else "jobs")
