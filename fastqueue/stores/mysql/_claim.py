@@ -76,7 +76,7 @@ async def claim(
 ) -> Claim:
     """Take due jobs; see `Store.claim`."""
     request = Request(now, token, limit, None if queues is None else tuple(dict.fromkeys(queues)), frozenset(kinds))
-    taken = Taken()
+    taken = Taken(seen=True)
     for tries_left in reversed(range(TRIES)):
         try:
             taken = await _try(access, request)

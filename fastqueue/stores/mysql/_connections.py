@@ -21,7 +21,8 @@ Execute: TypeAlias = Callable[[Call], Awaitable[Got]]
 
 CONNECTS_WITHIN = 10
 CLOSES_WITHIN = 5.0
-"""Seconds for a connection to be made and to be closed."""
+ENDS_WITHIN = 5.0
+"""Seconds for a connection to be made, to be closed, and to be ended by the server."""
 
 LOCKS_WITHIN = 5
 """Seconds that the server lets a statement wait for a lock."""
@@ -36,6 +37,9 @@ that is frozen holds its locks no longer. It must be more than `PROBED_AFTER`.""
 
 _BEGIN = Call(Statement("begin", "START TRANSACTION"), {})
 _COMMIT = Call(Statement("commit", "COMMIT"), {})
+_CONNECTIONS = Call(Statement("connections", "SHOW PROCESSLIST"), {})
+_PAUSE = Call(Statement("pause", "DO SLEEP(0.001)"), {})
+_READ_COMMITTED = Call(Statement("level", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), {})
 
 _DEADLOCK, _LOCK_WAIT = 1213, 1205
 
@@ -58,7 +62,6 @@ def driver() -> Any:
     """
     try:
         import asyncmy
-        import asyncmy.errors
     except ImportError as error:
         raise MissingDriver('the MySQL store needs asyncmy: pip install "fastqueue[mysql]"', name="asyncmy") from error
     return asyncmy
@@ -73,7 +76,8 @@ class Pool:
     """Up to `size` connections, made when they are needed, the last one used first.
 
     A connection on which anything went wrong is closed and not used again: its caller may have been cancelled while
-    an answer was on its way, and the next would read that one.
+    an answer was on its way, and the next would read that one. Of a cancelled caller's the server is told besides; it
+    would else go on with the statement, and wait for its locks.
 
     Args:
         address: Where to connect.
@@ -88,6 +92,7 @@ class Pool:
         self._idle_for = idle_for
         self._room = asyncio.Semaphore(size)
         self._idle: list[tuple[Connection, float]] = []
+        self._endings: set[asyncio.Task[None]] = set()
         self._closed = False
 
     @asynccontextmanager
@@ -103,6 +108,9 @@ class Pool:
                 yield _executor(connection)
             except BaseException as error:
                 connection.close()
+                if isinstance(error, asyncio.CancelledError):
+                    # Whoever cancelled may look at once at what became of the statement.
+                    await asyncio.shield(self._ending(connection))
                 if _is_outage(error):
                     raise self._unavailable(error) from error
                 raise
@@ -126,10 +134,12 @@ class Pool:
         self._closed = True
         while self._idle:
             connection, _ = self._idle.pop()
-            with suppress(OSError, driver().errors.Error):
+            with suppress(OSError, driver().Error):
                 async with asyncio.timeout(CLOSES_WITHIN):
                     await connection.ensure_closed()
             connection.close()
+        if self._endings:
+            await asyncio.wait(self._endings)
 
     def abandon(self) -> None:
         """Drop every connection without a word: their event loop is gone."""
@@ -152,7 +162,7 @@ class Pool:
             return True
         try:
             await connection.ping(reconnect=False)
-        except (OSError, driver().errors.Error):
+        except (OSError, driver().Error):
             return False
         except BaseException:
             connection.close()
@@ -160,27 +170,50 @@ class Pool:
         return True
 
     async def _connect(self) -> Connection:
-        connection: Connection | None = None
         try:
-            connection = await driver().connect(
+            connection: Connection = await driver().connect(
                 **self.address.arguments,
                 charset="utf8mb4",
                 autocommit=self._autocommit,
                 connect_timeout=CONNECTS_WITHIN,
                 program_name="fastqueue",
             )
-            await connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            await connection.query(
+            await self._set_up(connection)
+        except (OSError, driver().Error) as error:
+            raise self._unavailable(error) from error
+        return connection
+
+    async def _set_up(self, connection: Connection) -> None:
+        try:
+            execute = _executor(connection)
+            await execute(_READ_COMMITTED)
+            settings = (
                 "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', sql_notes = 0, "
                 f"innodb_lock_wait_timeout = {LOCKS_WITHIN}, wait_timeout = {self._idle_for}"
             )
-        except BaseException as error:
-            if connection is not None:
-                connection.close()
-            if isinstance(error, driver().errors.Error | OSError):
-                raise self._unavailable(error) from error
+            await execute(Call(Statement("settings", settings), {}))
+        except BaseException:
+            connection.close()
             raise
-        return connection
+
+    def _ending(self, connection: Connection) -> asyncio.Task[None]:
+        """See to it, in a task of its own, that the server ends a connection that was closed within a statement."""
+        task = asyncio.create_task(self._end(connection.thread_id()), name="fastqueue-mysql-end")
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
+        return task
+
+    async def _end(self, id: int) -> None:
+        with suppress(StoreUnavailable, OSError, driver().Error):
+            async with asyncio.timeout(ENDS_WITHIN):
+                connection = await self._connect()
+                try:
+                    execute = _executor(connection)
+                    await execute(Call(Statement("kill", f"KILL CONNECTION {id}"), {}))
+                    while any(row[0] == id for row in (await execute(_CONNECTIONS)).rows):
+                        await execute(_PAUSE)
+                finally:
+                    connection.close()
 
     def _give(self, connection: Connection) -> None:
         if self._closed:
@@ -241,12 +274,12 @@ def _is_cut_off(connection: Connection) -> bool:
 
 
 def _is_outage(error: BaseException) -> bool:
-    # An InterfaceError of number 0 is the driver's: it has no connection any more.
-    return isinstance(error, driver().errors.InterfaceError | OSError) or _number(error) in _OUTAGES
+    # The driver's own: it has no connection any more, or cannot make out what it reads.
+    lost = isinstance(error, driver().InterfaceError | driver().InternalError | OSError)
+    return lost or _number(error) in _OUTAGES
 
 
 def _number(error: BaseException | None) -> int:
     """MySQL's number for an error; -1: it is not MySQL's."""
-    if isinstance(error, driver().errors.MySQLError) and error.args:
-        return int(error.args[0])
-    return -1
+    number: object = error.args[0] if error is not None and error.args else None
+    return number if isinstance(number, int) and isinstance(error, driver().MySQLError) else -1

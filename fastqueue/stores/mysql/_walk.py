@@ -128,7 +128,7 @@ class _Line:
         self.number = number
         self.lane = lane
         self.places: deque[tuple[Moment, int, str | None]] = deque()
-        self.behind = (-NEVER, 0)
+        self.behind: tuple[Moment, int] = (-NEVER, 0)
         self.goes_on = True
 
     def first(self, rank: Mapping[str, int]) -> tuple[int, Moment, int, int]:

@@ -11,11 +11,13 @@ from fastqueue.outcome import Settlement
 from fastqueue.store import Claim, Count, Keep, Store
 from fastqueue.stores._rows import stored
 from fastqueue.stores._sql import Call, Got, Steps, Tables
+from fastqueue.stores.joins import SQLJoins
 from fastqueue.stores.mysql._access import Access
 from fastqueue.stores.mysql._address import Address
 from fastqueue.stores.mysql._claim import claim
 from fastqueue.stores.mysql._connections import driver
 from fastqueue.stores.mysql._faculties import MySQLFailedJobs, MySQLHolds, MySQLSchedules, MySQLThrottles, MySQLTime
+from fastqueue.stores.mysql._home import MySQLHome
 from fastqueue.stores.mysql._lanes import Lanes
 from fastqueue.stores.mysql._migrates import MySQLMigrates
 from fastqueue.stores.mysql._push import needs_transaction, push_steps
@@ -70,6 +72,7 @@ class MySQLStore(Store):
         self.failed = MySQLFailedJobs(access)
         self.throttles = MySQLThrottles(access)
         self.time = MySQLTime(access)
+        self.joins = SQLJoins(MySQLHome(access, self.push_steps, self.beside))
         self.migrates = self._tables = MySQLMigrates(access)
 
     def __repr__(self) -> str:

@@ -82,10 +82,10 @@ SELECT @@auto_increment_increment;
 -- New jobs; their ids are the statement's first and those after it, in the order given.
 -- relies on: nothing
 INSERT INTO {jobs} (
-    queue, kind, mode, part, run_at, due, hold_ms,
+    queue, kind, mode, run_at, due, hold_ms,
     payload, options, unique_key, alone_key, carried, schedule, created_at
 ) VALUES [(
-    :queue, :kind, :mode, :part, :run_at, :due, :hold_ms,
+    :queue, :kind, :mode, :run_at, run_at, :hold_ms,
     :payload, :options, :unique_key, :alone_key, :carried, :schedule, :created_at
 )|, ];
 
