@@ -1,0 +1,166 @@
+"""What is pushed in a transaction of the app's is there when that has committed, and only then: each handle, each end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+import pytest
+from sqlalchemy import text
+
+from fastqueue.job import NewJob, Pushed
+from fastqueue.store import Joins, Store
+from fastqueue.stores.mysql import MySQLStore
+from fastqueue.stores.postgres import PostgresStore
+from fastqueue.stores.sqlite import SQLiteStore
+from tests.handles import HANDLES, Held, path_of, sync_engine
+from tests.servers import mysql, postgres
+
+SYNC_DRIVERS = {"sqlite": "pysqlite", "postgres": "psycopg", "mysql": "pymysql"}
+
+numbers = itertools.count()
+
+
+@dataclass
+class On:
+    """A handle under test, on a store, and what became of what was pushed and written through it."""
+
+    store: Store
+    url: str
+    words: str
+    kind: str = field(default_factory=lambda: f"kind-{next(numbers)}")
+    wakes: int = 0
+
+    def hold(self) -> AbstractAsyncContextManager[Held]:
+        return HANDLES[self.store.name, self.words](self.url)
+
+    @property
+    def joins(self) -> Joins:
+        assert self.store.joins is not None
+        return self.store.joins
+
+    @property
+    def tells(self) -> bool:
+        """Whether such a handle tells of its commit."""
+        return "ession" in self.words
+
+    async def write(self, held: Held, name: int, *, key: str | None = None) -> Pushed:
+        """A row of the app's and a job in one transaction."""
+        await held.execute(f"INSERT INTO accounts (kind, name) VALUES ('{self.kind}', {name})")
+        enlisted = self.joins.enlist(held.handle)
+        jobs = [NewJob(kind=self.kind, payload=str(name), run_at=0, unique_key=key)]
+        pushed = enlisted.push_sync(jobs, now=0) if enlisted.sync else await enlisted.push(jobs, now=0)
+        assert enlisted.after_commit(self._wake, pushed=1) is self.tells
+        return pushed[0]
+
+    def _wake(self) -> None:
+        assert self._accounts(), "woken before the commit"
+        self.wakes += 1
+
+    async def kept(self) -> list[int]:
+        """What is there for others: jobs, and the app's rows, which must be the same."""
+        jobs = [int(job.payload) for job in await self.store.jobs(now=0, kind=self.kind)]
+        assert jobs == self._accounts()
+        return jobs
+
+    def _accounts(self) -> list[int]:
+        query = text("SELECT name FROM accounts WHERE kind = :kind ORDER BY name")
+        with sync_engine(self.url, SYNC_DRIVERS[self.store.name]) as engine, engine.connect() as connection:
+            return list(connection.execute(query, {"kind": self.kind}).scalars())
+
+
+@pytest.fixture(scope="module")
+def sqlite_place(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('matrix') / 'app.db'}"
+
+
+@pytest.fixture(scope="module")
+def postgres_place(postgres_server: str) -> Iterator[str]:
+    with postgres.fresh_database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def mysql_place(mysql_server: str) -> Iterator[str]:
+    with mysql.fresh_database(mysql_server) as url:
+        yield url
+
+
+def store_at(name: str, url: str) -> Store:
+    if name == "sqlite":
+        return SQLiteStore(path_of(url), synchronous="NORMAL")
+    return PostgresStore(url) if name == "postgres" else MySQLStore(url)
+
+
+@pytest.fixture(params=[pytest.param(key, id=": ".join(key)) for key in HANDLES])
+async def on(request: pytest.FixtureRequest) -> AsyncGenerator[On]:
+    """Each handle, on an open store, in a database that has a table of the app's too."""
+    name, words = request.param
+    url = request.getfixturevalue(f"{name}_place")
+    store = store_at(name, url)
+    await store.open()
+    with sync_engine(url, SYNC_DRIVERS[name]) as engine, engine.begin() as connection:
+        connection.execute(text("CREATE TABLE IF NOT EXISTS accounts (kind VARCHAR(40), name INTEGER)"))
+    yield On(store, url, words)
+    await store.close()
+
+
+async def test_a_push_is_kept_with_the_commit_and_nobody_sees_it_or_is_woken_before(on: On) -> None:
+    async with on.hold() as held:
+        assert (await on.write(held, 1)).new
+        assert (await on.write(held, 2, key="a")).new
+        assert await on.kept() == []
+        assert on.wakes == 0
+        await held.commit()
+        assert on.wakes == (1 if on.tells else 0)
+    assert await on.kept() == [1, 2]
+
+
+async def test_a_push_is_gone_with_the_rollback_and_its_unique_key_is_free(on: On) -> None:
+    async with on.hold() as held:
+        first = await on.write(held, 1, key="a")
+        again = await on.write(held, 2, key="a")
+        assert (first.new, again.new, first.id == again.id) == (True, False, True)
+        await held.rollback()
+    assert await on.kept() == []
+    async with on.hold() as held:
+        assert (await on.write(held, 3, key="a")).new
+        await held.commit()
+    assert await on.kept() == [3]
+    assert on.wakes == (1 if on.tells else 0)
+
+
+async def test_a_push_is_gone_when_an_error_leaves_the_transaction(on: On) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with on.hold() as held:
+            await on.write(held, 1)
+            raise ZeroDivisionError
+    assert await on.kept() == []
+    assert on.wakes == 0
+
+
+async def test_a_push_in_a_savepoint_that_is_released_waits_for_the_commit(on: On) -> None:
+    async with on.hold() as held:
+        await on.write(held, 1)
+        savepoint = await held.savepoint()
+        await on.write(held, 2)
+        await savepoint.commit()
+        assert await on.kept() == []
+        assert on.wakes == 0
+        await held.commit()
+    assert await on.kept() == [1, 2]
+    assert on.wakes == (1 if on.tells else 0)
+
+
+async def test_a_push_in_a_savepoint_that_is_rolled_back_goes_and_the_rest_stays(on: On) -> None:
+    async with on.hold() as held:
+        await on.write(held, 1)
+        savepoint = await held.savepoint()
+        await on.write(held, 2)
+        await savepoint.rollback()
+        await on.write(held, 3)
+        await held.commit()
+    assert await on.kept() == [1, 3]
+    assert on.wakes == (1 if on.tells else 0)
