@@ -33,7 +33,7 @@ class ModelClauses:
     @clause(run="random")
     async def test_a_random_history_goes_as_the_contract_says(self, on: Stage) -> None:
         """B1..X4: one claim equals the walk of the line that a single caller would make; every verb answers alike."""
-        histories, steps = (6, 150) if on.way == "short" else (100, 400)
+        histories, steps = (6, 150) if on.way == "short" else (50, 400)
         for seed in range(histories):
             history = _History(on, Random(seed))
             try:
