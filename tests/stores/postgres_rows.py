@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -14,6 +15,8 @@ from fastqueue.job import NewJob
 from fastqueue.stores._rows import NEVER
 from fastqueue.stores.postgres import PostgresStore
 from fastqueue.stores.postgres._connections import Pool
+
+F = TypeVar("F")
 
 NOW = 1_788_264_000_000
 TOKENS = count(2**61)
@@ -49,6 +52,22 @@ async def claimed(store: PostgresStore, limit: int = 100, *, now: int = NOW, kin
     """A claim's jobs."""
     claim = await store.claim(now, token=next(TOKENS), limit=limit, queues=None, kinds=kinds)
     return claim.jobs
+
+
+def there(faculty: F | None) -> F:
+    """A faculty that the store has."""
+    assert faculty is not None
+    return faculty
+
+
+async def until(true: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Wait for something that the server or another task does."""
+    async with asyncio.timeout(10):
+        while True:
+            answer = true()
+            if answer if isinstance(answer, bool) else await answer:
+                return
+            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

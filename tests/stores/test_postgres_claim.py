@@ -22,7 +22,7 @@ async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
 
 
 async def claim(store: PostgresStore, limit: int = 10, *, now: int = NOW, **asks: Any) -> Claim:
-    asked = {"queues": None, "kinds": ["mail"], **asks}
+    asked: dict[str, Any] = {"queues": None, "kinds": ["mail"], **asks}
     return await store.claim(now, token=next(TOKENS), limit=limit, **asked)
 
 

@@ -17,10 +17,10 @@ VALUES: dict[str, Any] = {
     **dict.fromkeys(("now", "until", "at", "before", "run_at", "created_at"), NOW),
     **dict.fromkeys(("id", "token", "mode", "after", "offset", "window_ms", "hold_ms"), 1),
     **dict.fromkeys(("limit", "portion"), 10),
-    **dict.fromkeys(("ids", "tokens", "gone_ids", "gone_tokens", "attempts", "interruptions"), [1, 2]),
-    **dict.fromkeys(("dues", "failed_ats"), [NOW, None]),
+    **dict.fromkeys(("ids", "tokens", "gone_ids", "gone_tokens", "attempts", "interruptions"), (1, 2)),
+    **dict.fromkeys(("dues", "failed_ats"), (NOW, None)),
     **dict.fromkeys(("lane_places", "lane_queues", "lane_kinds", "lane_modes", "lane_marks"), None),
-    **dict.fromkeys(("queues", "kinds", "errors", "unique_keys"), ["default", "mail0"]),
+    **dict.fromkeys(("queues", "kinds", "errors", "unique_keys"), ("default", "mail0")),
 }
 OF_MANY = {name: [VALUES[name]] for name in ("queue", "kind", "mode", "run_at", "hold_ms", "payload", "unique_key")} | {
     "options": [],

@@ -167,9 +167,10 @@ class Pool:
         if isinstance(state, str):
             # 25006: the server has become a standby; the next connection may find the new primary.
             return state.startswith(_OUTAGES) or state == "25006"
-        # An InterfaceError that is a ValueError is about a value that cannot be sent.
-        lost = isinstance(error, driver().InterfaceError) and not isinstance(error, ValueError)
-        return lost or isinstance(error, OSError)
+        # An InterfaceError that is a ValueError is about a value that cannot be sent. The driver calls it internal when
+        # a connection that waits for a statement has just been told that it is cut off.
+        lost = isinstance(error, (driver().InterfaceError, driver().InternalClientError))
+        return isinstance(error, OSError) or (lost and not isinstance(error, ValueError))
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
         text = str(error) or type(error).__name__

@@ -35,13 +35,16 @@ class PostgresMigrates(Migrates):
             if not _migrations.missing(self._known, await self._current(connection), tables):
                 return []
             execute = executor(connection)
-            async with connection.transaction():
-                await execute(Call(statements["meta.lock"], {"name": tables.quoted("migrations")}))
-                missing = _migrations.missing(self._known, await self._current(connection), tables)
-                if missing and not await self._schema_is_there(connection):
-                    await execute(Call(Statement("meta.schema", self._create_schema()), {}))
-                now = time.time_ns() // 1_000_000
-                return await run(_migrations.apply(missing, record=statements["meta.record"], now=now), execute)
+            # Whatever goes wrong before COMMIT: a connection that comes back in a transaction is closed.
+            await connection.execute("BEGIN")
+            await execute(Call(statements["meta.lock"], {"name": tables.quoted("migrations")}))
+            missing = _migrations.missing(self._known, await self._current(connection), tables)
+            if missing and not await self._schema_is_there(connection):
+                await execute(Call(Statement("meta.schema", self._create_schema()), {}))
+            now = time.time_ns() // 1_000_000
+            applied = await run(_migrations.apply(missing, record=statements["meta.record"], now=now), execute)
+            await connection.execute("COMMIT")
+            return applied
 
     async def check(self) -> None:
         """Refuse tables that are not at the latest migration.

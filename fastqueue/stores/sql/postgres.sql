@@ -4,9 +4,10 @@
 -- stands in the text, and not as a place, since an index with that condition is used only where the text has it too.
 
 -- name: meta.tables
--- Whether the table that records migrations is there.
+-- Whether the table that records migrations is there. Reading pg_class makes the session hear of tables that others have
+-- made since its transaction began.
 -- relies on: nothing
-SELECT to_regclass(:name::text) IS NOT NULL;
+SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass(:name::text));
 
 -- name: meta.schema
 -- Whether a schema is there.

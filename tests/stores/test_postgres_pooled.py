@@ -1,0 +1,86 @@
+"""The PostgreSQL store behind PgBouncer in transaction mode, where it is installed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from fastqueue.errors import StoreUnavailable
+from fastqueue.outcome import Settlement
+from fastqueue.stores.postgres import PostgresStore
+from tests.servers.postgres import _connect
+from tests.servers.throwaway import find_program, free_port, sandbox
+from tests.stores.postgres_rows import NOW, claimed, job, opened, there, until
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture
+def pooler_url(postgres_url: str) -> Iterator[str]:
+    """The same database by way of a pooler that has two connections to it."""
+    program = find_program("pgbouncer")
+    if program is None:
+        pytest.skip("no pgbouncer on this machine")
+    server = urlsplit(postgres_url)
+    with sandbox() as box:
+        port = free_port()
+        settings = box.folder / "pgbouncer.ini"
+        settings.write_text(
+            f"""
+            [databases]
+            * = host={server.hostname} port={server.port or 5432} user={server.username}
+            [pgbouncer]
+            listen_addr = 127.0.0.1
+            listen_port = {port}
+            unix_socket_dir =
+            auth_type = any
+            pool_mode = transaction
+            default_pool_size = 2
+        """.replace("            ", "")
+        )
+        url = server._replace(netloc=f"{server.username}@127.0.0.1:{port}").geturl()
+        with box.serve(program, settings, answers=lambda: _connect(url).close()):
+            yield url
+
+
+async def test_every_verb_works_without_anything_kept_on_a_connection(pooler_url: str) -> None:
+    stores = [PostgresStore(pooler_url, pooled=True) for _ in range(4)]
+    await asyncio.gather(*(store.open() for store in stores))
+
+    async def work(store: PostgresStore) -> int:
+        done = 0
+        for n in range(20):
+            await store.push([job(n, at_once=n % 2 * 3), job(n, unique_key=f"k{n}")], now=NOW)
+            jobs = await claimed(store, 5)
+            assert await store.renew(jobs, now=NOW, until=NOW + 60_000) == [True] * len(jobs)
+            assert await store.give_back(jobs[3:]) == [True] * len(jobs[3:])
+            done += sum(await store.settle([Settlement.done(each) for each in jobs[:3]]))
+            await there(store.wakes).tell()
+        return done
+
+    done = sum(await asyncio.gather(*map(work, stores)))
+    waiting = sum(count.waiting for count in await stores[0].counts(NOW))
+    assert len({each.id for each in await stores[0].jobs(now=NOW, limit=1_000)}) == waiting
+    assert done > 0
+    for store in stores:
+        await store.close()
+
+
+async def test_notices_are_heard_by_an_address_of_the_server_itself(pooler_url: str, postgres_url: str) -> None:
+    heard = asyncio.Event()
+    async with opened(pooler_url, pooled=True, listen_dsn=postgres_url) as store:
+        listening = asyncio.create_task(there(store.wakes).listen(heard.set))
+        await until(lambda: there(store.wakes).up)
+        heard.clear()
+        await store.push([job()], now=NOW)
+        await until(heard.is_set)
+        listening.cancel()
+        await asyncio.wait({listening})
+
+
+async def test_a_store_that_was_not_told_of_the_pooler_says_how(pooler_url: str) -> None:
+    with pytest.raises(StoreUnavailable, match="give the store pooled=True"):
+        await PostgresStore(pooler_url).open()
