@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import count
 
+import asyncpg
 import pytest
 
 from fastqueue.stores.postgres import PostgresStore
-from fastqueue.testing import MakeStore, StoreContract
+from fastqueue.testing import Begin, MakeStore, StoreContract
 from tests.servers import postgres
 
 _schemas = count(1)
@@ -28,12 +30,29 @@ def database18(postgres18_server: str) -> Iterator[str]:
         yield url
 
 
+def transactions(dsn: str) -> Begin:
+    @asynccontextmanager
+    async def transaction() -> AsyncGenerator[asyncpg.Connection]:
+        connection = await asyncpg.connect(dsn)
+        try:
+            async with connection.transaction():
+                yield connection
+        finally:
+            await connection.close()
+
+    return transaction
+
+
 class TestPostgres(StoreContract):
     processes = True
 
     @pytest.fixture
     def make_store(self, database: str) -> MakeStore:
         return partial(PostgresStore, database, schema=f"test{next(_schemas)}")
+
+    @pytest.fixture
+    def begin(self, database: str) -> Begin:
+        return transactions(database)
 
 
 class TestPostgres18(StoreContract):
@@ -42,3 +61,7 @@ class TestPostgres18(StoreContract):
     @pytest.fixture
     def make_store(self, database18: str) -> MakeStore:
         return partial(PostgresStore, database18, schema=f"test{next(_schemas)}")
+
+    @pytest.fixture
+    def begin(self, database18: str) -> Begin:
+        return transactions(database18)

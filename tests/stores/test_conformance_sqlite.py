@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fastqueue.stores.sqlite import SQLiteStore
-from fastqueue.testing import StoreContract
-from fastqueue.testing.conformance.stage import MakeStore
+from fastqueue.testing import Begin, MakeStore, StoreContract
 
 
 class TestSQLite(StoreContract):
@@ -18,3 +20,13 @@ class TestSQLite(StoreContract):
     @pytest.fixture
     def make_store(self, tmp_path: Path) -> MakeStore:
         return partial(SQLiteStore, tmp_path / "jobs.db")
+
+    @pytest.fixture
+    def begin(self, tmp_path: Path) -> Begin:
+        @asynccontextmanager
+        async def transaction() -> AsyncGenerator[sqlite3.Connection]:
+            with closing(sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)) as connection, connection:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+
+        return transaction
