@@ -38,7 +38,7 @@ RINGS = (
         "values",
         "errors job outcome clock settings codec _losses signature carriers options pushing kind kinds"
         " backoff schedule _cron _zones unique limits",
-        third_party="croniter pydantic pydantic_core typing_extensions",
+        third_party="pydantic pydantic_core typing_extensions",
     ),
     Ring("the port", "store"),
     Ring("stores", "stores", third_party="asyncpg asyncmy redis"),
