@@ -17,8 +17,19 @@ import psycopg
 import sqlmodel
 import sqlmodel.ext.asyncio.session
 from sqlalchemy import Engine, create_engine, text
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_scoped_session, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import (
+    AsyncEngine,
+    AsyncSession,
+    async_scoped_session,
+    async_sessionmaker,
+    create_async_engine,
+)
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
+
+from fastqueue.store import Store
+from fastqueue.stores.mysql import MySQLStore
+from fastqueue.stores.postgres import PostgresStore
+from fastqueue.stores.sqlite import SQLiteStore
 
 __all__ = ["HANDLES", "Held"]
 
@@ -80,6 +91,13 @@ def hold(store: str, words: str) -> Callable[[Callable[[str], AsyncGenerator[Hel
     return add
 
 
+def store_at(name: str, url: str) -> Store:
+    """The store of a name at the URL of a database."""
+    if name == "sqlite":
+        return SQLiteStore(path_of(url), synchronous="NORMAL")
+    return PostgresStore(url) if name == "postgres" else MySQLStore(url)
+
+
 def path_of(url: str) -> str:
     return url.removeprefix("sqlite:///")
 
@@ -99,9 +117,7 @@ def arguments_of(url: str) -> dict[str, Any]:
 @hold("sqlite", "sqlite3")
 async def hold_sqlite3(url: str) -> AsyncGenerator[Held]:
     with closing(sqlite3.connect(path_of(url))) as connection:
-        yield Held(
-            connection, awaited(connection.execute), awaited(connection.commit), awaited(connection.rollback)
-        )
+        yield Held(connection, awaited(connection.execute), awaited(connection.commit), awaited(connection.rollback))
 
 
 @hold("sqlite", "aiosqlite")
@@ -141,9 +157,7 @@ async def hold_psycopg_async(url: str) -> AsyncGenerator[Held]:
 @hold("postgres", "psycopg")
 async def hold_psycopg(url: str) -> AsyncGenerator[Held]:
     with closing(psycopg.connect(url)) as connection:
-        yield Held(
-            connection, awaited(connection.execute), awaited(connection.commit), awaited(connection.rollback)
-        )
+        yield Held(connection, awaited(connection.execute), awaited(connection.commit), awaited(connection.rollback))
 
 
 def hold_mysql(driver: Any, words: str) -> None:
@@ -184,7 +198,9 @@ def of_sync(handle: Any) -> Held:
         return Savepoint(awaited(begun.commit), awaited(begun.rollback))
 
     execute = getattr(handle, "exec", handle.execute)
-    return Held(handle, awaited(lambda sql: execute(text(sql))), awaited(handle.commit), awaited(handle.rollback), begin_nested)
+    return Held(
+        handle, awaited(lambda sql: execute(text(sql))), awaited(handle.commit), awaited(handle.rollback), begin_nested
+    )
 
 
 @asynccontextmanager

@@ -39,13 +39,16 @@ _DRIVERS: Sequence[tuple[Class, type[InDriver]]] = (
     (("aiomysql", "Connection"), Aiomysql),
 )
 
-_ENGINE = "an engine, which has no transaction: give it the connection of `async with engine.begin() as connection`"
-_MAKER = "what makes sessions, and no session: call it, and give in_() what it makes"
-_POOL = (
-    "a pool, which has no transaction: acquire a connection, open a transaction on it, and give in_() the connection"
+_ENGINE = "which has no transaction: give it the connection that engine.begin() answers"
+_MAKER = "which makes sessions and is none: call it, and give in_() what it makes"
+_POOL = "which has no transaction: acquire a connection, open a transaction on it, and give in_() the connection"
+_MARKER = "which asks FastAPI for a session and is none: write `jobs = transactional(queue, SessionDep)` for that"
+_TRANSACTION = "which ends a transaction: give in_() the session or connection that it was begun on"
+_UNOPENED = "which is not open yet: enter it by `async with`, and give in_() what that answers"
+_NOTHING = (
+    "which is neither a session or connection of SQLAlchemy's nor a connection of asyncpg's, psycopg's, aiosqlite's, "
+    "sqlite3's, asyncmy's or aiomysql's: give it one of these, with a transaction open"
 )
-_MARKER = "what asks FastAPI for a session, and no session: write `jobs = transactional(queue, SessionDep)` for that"
-_TRANSACTION = "what a transaction is ended by: give in_() the session or connection that it was begun on"
 
 _MISTAKES: Sequence[tuple[Class, str]] = (
     (("sqlalchemy.engine", "Engine"), _ENGINE),
@@ -65,6 +68,8 @@ _MISTAKES: Sequence[tuple[Class, str]] = (
     (("asyncpg.transaction", "Transaction"), _TRANSACTION),
     (("psycopg", "Transaction"), _TRANSACTION),
     (("psycopg", "AsyncTransaction"), _TRANSACTION),
+    (_ASYNC_CONNECTION, _UNOPENED),
+    (("builtins", "object"), _NOTHING),
 )
 
 
@@ -95,16 +100,9 @@ def driver_of(handle: object) -> type[InDriver] | None:
 
 def refusal(handle: object) -> TransactionRefused:
     """What to tell who gave something that is neither."""
-    mistake = next((mistake for known, mistake in _MISTAKES if _is_a(handle, known)), None)
-    if mistake is None and get_origin(handle) is Annotated:
-        mistake = _MARKER
-    if mistake is None and _is_a(handle, _ASYNC_CONNECTION):
-        mistake = "a connection that is not open yet: enter it by `async with`, and give it then"
-    if mistake is None:
-        mistake = (
-            "which is neither a session or connection of SQLAlchemy's nor a connection of asyncpg's, psycopg's, "
-            "aiosqlite's, sqlite3's, asyncmy's or aiomysql's: give it one of these, with a transaction open"
-        )
+    if get_origin(handle) is Annotated:
+        return TransactionRefused(f"in_() was given an Annotated, {_MARKER}")
+    mistake = next(mistake for known, mistake in _MISTAKES if _is_a(handle, known))
     return TransactionRefused(f"in_() was given {article(type(handle).__name__)}, {mistake}")
 
 
