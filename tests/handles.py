@@ -147,9 +147,9 @@ async def hold_asyncpg_pool(url: str) -> AsyncGenerator[Held]:
 
 @hold("postgres", "psycopg, async")
 async def hold_psycopg_async(url: str) -> AsyncGenerator[Held]:
-    connection = await psycopg.AsyncConnection.connect(url)
+    connection: Any = await psycopg.AsyncConnection.connect(url)
     try:
-        yield Held(connection, connection.execute, connection.commit, connection.rollback)  # type: ignore[arg-type]
+        yield Held(connection, connection.execute, connection.commit, connection.rollback)
     finally:
         await connection.close()
 
@@ -198,9 +198,11 @@ def of_sync(handle: Any) -> Held:
         return Savepoint(awaited(begun.commit), awaited(begun.rollback))
 
     execute = getattr(handle, "exec", handle.execute)
-    return Held(
-        handle, awaited(lambda sql: execute(text(sql))), awaited(handle.commit), awaited(handle.rollback), begin_nested
-    )
+
+    async def run(sql: str) -> None:
+        execute(text(sql))
+
+    return Held(handle, run, awaited(handle.commit), awaited(handle.rollback), begin_nested)
 
 
 @asynccontextmanager

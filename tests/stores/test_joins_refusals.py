@@ -144,7 +144,7 @@ class TestAnotherSortOfDatabase:
         store = PostgresStore(NOWHERE)
         with sync_engine("sqlite://", "pysqlite") as engine, Session(engine) as session:
             assert "a Session to sqlite, but the queue's jobs are in postgres" in await refusal(store, session)
-        async with async_engine("sqlite://", "aiosqlite") as engine, AsyncSession(engine) as awaited:
+        async with async_engine("sqlite://", "aiosqlite") as awaited_engine, AsyncSession(awaited_engine) as awaited:
             assert "an AsyncSession to sqlite, but" in await refusal(store, awaited)
 
 
@@ -296,13 +296,13 @@ class TestAnotherDatabase:
                 copy = f"{url}_copy"
                 names = [each.rpartition("/")[2] for each in (copy, url)]
                 with psycopg.connect(postgres_server, autocommit=True) as admin:
-                    admin.execute(f"CREATE DATABASE {names[0]} TEMPLATE {names[1]}")
+                    admin.execute(f"CREATE DATABASE {names[0]} TEMPLATE {names[1]}".encode())
                 try:
                     async with await in_psycopg(copy) as connection:
                         assert f"the database {names[0]!r}, but" in await refusal(store, connection)
                 finally:
                     with psycopg.connect(postgres_server, autocommit=True) as admin:
-                        admin.execute(f"DROP DATABASE {names[0]}")
+                        admin.execute(f"DROP DATABASE {names[0]}".encode())
 
     async def test_mysql(self, my: Store, mysql_server: str) -> None:
         with mysql.fresh_database(mysql_server) as other:

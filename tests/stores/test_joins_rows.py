@@ -1,9 +1,9 @@
-"""Whatever rows, cursors and texts the app has chosen for its own statements, a push through its connection is right."""
+"""Whatever rows, cursors and texts the app has chosen for its own statements, a push answers the same."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, closing
 from typing import Any, TypeAlias
 
@@ -38,24 +38,24 @@ async def in_sqlite3(url: str, stack: AsyncExitStack) -> Any:
 
 
 async def in_aiosqlite(url: str, stack: AsyncExitStack) -> Any:
-    connection = await stack.enter_async_context(aiosqlite.connect(path_of(url)))
+    connection: Any = await stack.enter_async_context(aiosqlite.connect(path_of(url)))
     connection.row_factory = by_name
     connection.text_factory = bytes
     return connection
 
 
 async def in_psycopg(url: str, stack: AsyncExitStack) -> Any:
-    return await stack.enter_async_context(
-        await psycopg.AsyncConnection.connect(
-            url, row_factory=psycopg.rows.dict_row, cursor_factory=psycopg.AsyncRawCursor
-        )
-    )
+    connection: Any = await stack.enter_async_context(await psycopg.AsyncConnection.connect(url))
+    connection.row_factory = psycopg.rows.dict_row
+    connection.cursor_factory = psycopg.AsyncRawCursor
+    return connection
 
 
 async def in_psycopg_sync(url: str, stack: AsyncExitStack) -> Any:
-    return stack.enter_context(
-        psycopg.connect(url, row_factory=psycopg.rows.dict_row, cursor_factory=psycopg.ClientCursor)
-    )
+    connection: Any = stack.enter_context(psycopg.connect(url))
+    connection.row_factory = psycopg.rows.dict_row
+    connection.cursor_factory = psycopg.RawCursor
+    return connection
 
 
 async def in_psycopg_pipeline(url: str, stack: AsyncExitStack) -> Any:
@@ -64,7 +64,7 @@ async def in_psycopg_pipeline(url: str, stack: AsyncExitStack) -> Any:
     return connection
 
 
-class ByName(asyncpg.Record):
+class ByName(asyncpg.Record):  # type: ignore[misc]  # asyncpg has no types
     """Rows that are also read by attributes."""
 
     def __getattr__(self, name: str) -> Any:

@@ -92,7 +92,11 @@ class InSQLAlchemy(Enlisted):
     def _beside(self, connection: Any, call: Call) -> Got:
         if self.sync:
             return self._home.ask_sync(call)
-        got: Got = connection.connection.dbapi_connection.run_async(lambda _: self._home.ask(call))
+
+        async def ask(_driver_connection: object) -> Got:
+            return await self._home.ask(call)
+
+        got: Got = connection.connection.dbapi_connection.run_async(ask)
         return got
 
     @property
