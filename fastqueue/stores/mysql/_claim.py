@@ -118,8 +118,8 @@ def _take(access: Access, request: Request) -> Steps[Taken]:
     over = {lane.kind for lane in lanes if lane.over is not None and lane.over <= now}
     if over and not request.tidied:
         return Taken(over=sorted(over))
-    next_due = min((lane.next_due(now) for lane in lanes), default=NEVER)
-    due = [lane for lane in lanes if lane.opens(now) and (request.gated or not lane.mode)]
+    due = [lane for lane in lanes if lane.opens <= now and (request.gated or not lane.mode)]
+    next_due = min((lane.opens for lane in lanes if lane.opens > now), default=NEVER)
     if not due:
         return Taken(next_due=next_due)
     chosen = yield from _choose(access, request, due)
@@ -127,15 +127,16 @@ def _take(access: Access, request: Request) -> Steps[Taken]:
     if rows:
         ids = [row[_ID] for row in rows]
         yield Call(statements["claim.take"], {"ids": sorted(ids), "now": now, "token": request.token})
-    return Taken(rows, seen=bool(chosen.ids or chosen.free), next_due=next_due)
+    if len(rows) < request.limit:
+        later = yield Call(statements["claim.later"], {"rows": [{**lane.place, "now": now} for lane in due]})
+        next_due = min(next_due, NEVER if later.rows[0][0] is None else later.rows[0][0])
+    return Taken(rows, seen=bool(chosen.ids) or any(chosen.first.values()), next_due=next_due)
 
 
 def _choose(access: Access, request: Request, due: list[LaneHead]) -> Steps[Chosen]:
     """What to take of some lanes that have due jobs."""
-    statements, now = access.statements, request.now
+    statements, now, limit = access.statements, request.now, request.limit
     limited = sorted({lane.kind for lane in due if lane.mode})
-    if not limited and len(due) == 1:
-        return Chosen([], {due[0]: request.limit})
     held = Held()
     if limited:
         gates = yield Call(statements["claim.gates"], {"kinds": limited})
@@ -143,19 +144,21 @@ def _choose(access: Access, request: Request, due: list[LaneHead]) -> Steps[Chos
         due = [lane for lane in due if lane.kind not in back]
         rows = yield Call(statements["claim.held"], {"kinds": limited, "now": now})
         held = Held(rows.rows)
-    return (yield from walk(statements, due, held, now=now, limit=request.limit, rank=request.rank))
+    if len(due) == 1 and not due[0].exclusive:
+        return Chosen([], {due[0]: min(limit, held.room(due[0]))})
+    return (yield from walk(statements, due, held, now=now, limit=limit, rank=request.rank))
 
 
 def _lock(access: Access, request: Request, chosen: Chosen) -> Steps[list[Row]]:
-    """Lock what was chosen, or, in lanes that nothing limits, the next that are free, and put it in order."""
+    """Lock what was chosen, pass by what others have locked, and put it in order."""
     statements, now, rank = access.statements, request.now, request.rank
     rows: list[Row] = []
     if chosen.ids:
-        got = yield Call(statements["claim.lock_limited"], {"ids": sorted(chosen.ids), "now": now})
+        got = yield Call(statements["claim.lock_these"], {"ids": sorted(chosen.ids), "now": now})
         rows += got.rows
-    if chosen.free:
-        places = [{**lane.place, "now": now, "limit": number} for lane, number in chosen.free.items()]
-        got = yield Call(statements["claim.lock_free"], {"rows": places})
+    places = [{**lane.place, "now": now, "limit": number} for lane, number in chosen.first.items() if number]
+    if places:
+        got = yield Call(statements["claim.lock_first"], {"rows": places})
         rows += got.rows
     return sorted(rows, key=lambda row: (rank.get(row[_QUEUE], 0), row[_RUN_AT], row[_ID]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -81,7 +82,7 @@ class MySQLFailedJobs(FailedJobs):
             got = yield Call(statements["failed.these"], {"ids": sorted(ids)})
             failed = [id for (id,) in got.rows]
             if failed:
-                yield Call(statements[name], {"ids": failed, **values})
+                yield Call(statements[name], {"ids": failed, "gone": json.dumps(failed), **values})
             return [id in failed for id in ids]
 
         return await self._access.together(self._access.here.others, change)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -32,7 +33,7 @@ def settle_steps(statements: Statements, settlements: Sequence[Settlement]) -> S
     gone = [end for end in told if end.ending is Ending.GONE]
     kept = [end for end in told if end.ending is not Ending.GONE]
     if gone:
-        yield Call(statements["settle.gone"], _ids(gone))
+        yield Call(statements["settle.gone"], {"gone": json.dumps([end.id for end in gone])})
     if kept:
         rows = [_kept(end) for end in kept]
         yield Call(statements["settle.kept"], {"rows": rows})

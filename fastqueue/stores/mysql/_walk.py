@@ -1,7 +1,7 @@
 """The walk along the line: which due jobs the limits let through, found without a lock.
 
 What is chosen is locked afterwards. Nobody else claims of the lanes that are limited meanwhile, since their gates are
-locked; of those that nothing limits, it only matters how many are taken.
+locked; and of those whose jobs have no keys it only matters how many are taken.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ class LaneHead(NamedTuple):
     Attributes:
         back: Until when its kind is held back.
         head: When its first job is due; NEVER or None: none waits.
-        later: When the first one after now is; NEVER or None: none is.
         over: When the first hold of its kind is over; NEVER or None: none is held.
     """
 
@@ -37,7 +36,6 @@ class LaneHead(NamedTuple):
     part: str
     back: Moment
     head: Moment | None
-    later: Moment | None
     over: Moment | None
 
     @property
@@ -45,14 +43,15 @@ class LaneHead(NamedTuple):
         """It, for the places of a statement."""
         return {"queue": self.queue, "kind": self.kind, "mode": self.mode, "part": self.part}
 
-    def opens(self, now: Moment) -> bool:
-        """Whether something in it can be claimed."""
-        return (NEVER if self.head is None else self.head) <= now and self.back <= now
+    @property
+    def exclusive(self) -> bool:
+        """Whether its jobs have keys of which one is held at a time."""
+        return self.mode % 2 == 1
 
-    def next_due(self, now: Moment) -> Moment:
-        """When something in it can next be claimed, beyond what can be now."""
-        first = self.head if self.back > now else self.later
-        return NEVER if first is None else max(first, self.back)
+    @property
+    def opens(self) -> Moment:
+        """When something in it can be claimed."""
+        return NEVER if self.head is None else max(self.head, self.back)
 
 
 class Held:
@@ -80,10 +79,10 @@ class Held:
 
 
 class Chosen(NamedTuple):
-    """What a walk chose: limited jobs by their ids, and how many of each lane that nothing limits."""
+    """What is to be taken: jobs with keys by their ids, and of each other lane how many."""
 
     ids: list[int]
-    free: Mapping[LaneHead, int]
+    first: Mapping[LaneHead, int]
 
 
 def walk(
@@ -95,8 +94,8 @@ def walk(
     heap = [line.first(rank) for line in lines if line.places]
     heapify(heap)
     ids: list[int] = []
-    free: Counter[LaneHead] = Counter()
-    while heap and len(ids) + free.total() < limit:
+    first: Counter[LaneHead] = Counter()
+    while heap and len(ids) + first.total() < limit:
         *_, n = heappop(heap)
         line, lane = lines[n], lines[n].lane
         _, id, alone_key = line.places.popleft()
@@ -104,15 +103,15 @@ def walk(
             continue  # and so are all that follow in the lane
         if alone_key not in held.keys(lane.kind):
             held.add(lane.kind, alone_key)
-            if lane.mode:
+            if lane.exclusive:
                 ids.append(id)
             else:
-                free[lane] += 1
+                first[lane] += 1
         if not line.places and line.goes_on:
             yield from _read(statements, [line], held, now=now, limit=limit)
         if line.places:
             heappush(heap, line.first(rank))
-    return Chosen(ids, free)
+    return Chosen(ids, first)
 
 
 class _Line:
@@ -138,7 +137,7 @@ class _Line:
 
     def asks(self, held: Held, *, now: Moment, limit: int) -> dict[str, Any]:
         """What to read next."""
-        exclusive = self.lane.mode % 2 == 1
+        exclusive = self.lane.exclusive
         return {
             **self.lane.place,
             "lane": self.number,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar
 
@@ -161,7 +162,7 @@ class MySQLStore(Store):
             got = yield Call(self.statements[find], {**values, "portion": PORTION})
             found = sorted(row[0] for row in got.rows)
             if found:
-                yield Call(self.statements[forget], {what: found})
+                yield Call(self.statements[forget], {what: found, "gone": json.dumps(found)})
             return len(found)
 
         gone = 0

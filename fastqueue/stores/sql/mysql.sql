@@ -6,7 +6,8 @@
 -- 9223372036854775807 is NEVER: the `due` of a job that does not wait, the `held_until` of one that is not held.
 --
 -- Whoever changes jobs by their ids names the primary key: where statistics call the table small the server would
--- else walk all of it and wait for rows that others have locked.
+-- else walk all of it and wait for rows that others have locked. For a DELETE the server walks all the same, unless the
+-- ids are a table that it is to begin with.
 
 -- name: meta.tables
 -- How many of the tables that record migrations are there: 0 or 1.
@@ -123,8 +124,8 @@ STRAIGHT_JOIN {jobs} j FORCE INDEX (PRIMARY) ON j.id = moved.id
 SET j.run_at = moved.run_at, j.due = moved.run_at;
 
 -- name: claim.look
--- The lanes of some kinds; for each, until when its kind is held back, when its first job is due, the first one after
--- now, and when the first hold of its kind is over. A few seeks a lane, and no lock.
+-- The lanes of some kinds; for each, until when its kind is held back, when its first job is due, and when the first
+-- hold of its kind is over. Two seeks a lane, and no lock.
 -- relies on: jobs_lane
 SELECT
     l.queue, l.kind, l.mode, l.part, k.held_until, (
@@ -132,15 +133,21 @@ SELECT
         WHERE j.queue = l.queue AND j.kind = l.kind AND j.mode = l.mode AND j.part = l.part
         ORDER BY j.due LIMIT 1
     ), (
-        SELECT j.due FROM {jobs} j FORCE INDEX (`{bare:jobs_lane}`)
-        WHERE j.queue = l.queue AND j.kind = l.kind AND j.mode = l.mode AND j.part = l.part AND j.due > :now
-        ORDER BY j.due LIMIT 1
-    ), (
         SELECT j.held_until FROM {jobs} j FORCE INDEX (`{bare:jobs_held}`)
         WHERE j.kind = l.kind ORDER BY j.held_until LIMIT 1
     )
 FROM {lanes} l JOIN {held_kinds} k ON k.kind = l.kind
 WHERE l.kind IN (:kinds) AND (:everywhere OR l.queue IN (:queues));
+
+-- name: claim.later
+-- When the first job after now is due in some lanes. Not a part of the look: where a lane comes from another table, the
+-- server reads all of it for this.
+-- relies on: jobs_lane
+SELECT MIN(due) FROM ([(
+    SELECT due FROM {jobs} FORCE INDEX (`{bare:jobs_lane}`)
+    WHERE queue = :queue AND kind = :kind AND mode = :mode AND part = :part AND due > :now
+    ORDER BY due LIMIT 1
+)| UNION ALL ]) later;
 
 -- name: claim.lost
 -- Some of the jobs whose hold is over, locked.
@@ -175,7 +182,7 @@ WHERE kind IN (:kinds) AND held_until > :now AND held_until < 922337203685477580
     ORDER BY due, id LIMIT :limit
 )| UNION ALL ];
 
--- name: claim.lock_limited
+-- name: claim.lock_these
 -- Chosen jobs, locked, as this claim would hand them out; those that others are at are left out.
 -- relies on: primary key
 SELECT
@@ -184,8 +191,8 @@ SELECT
 FROM {jobs} FORCE INDEX (PRIMARY)
 WHERE id IN (:ids) AND due <= :now ORDER BY id FOR UPDATE SKIP LOCKED;
 
--- name: claim.lock_free
--- The first due jobs of some lanes that nothing limits, in the same way.
+-- name: claim.lock_first
+-- The first due jobs of some lanes, in the same way.
 -- relies on: jobs_lane
 [(
     SELECT
@@ -211,7 +218,8 @@ SELECT id, token FROM {jobs} FORCE INDEX (PRIMARY) WHERE id IN (:ids) AND failed
 -- name: settle.gone
 -- Jobs are done.
 -- relies on: primary key
-DELETE j FROM {jobs} j FORCE INDEX (PRIMARY) WHERE j.id IN (:ids);
+DELETE j FROM JSON_TABLE(:gone, '$[*]' COLUMNS (id BIGINT PATH '$')) gone
+STRAIGHT_JOIN {jobs} j FORCE INDEX (PRIMARY) ON j.id = gone.id;
 
 -- name: settle.kept
 -- Jobs go back to their lanes, or, with a failed_at, stay where no claim finds them.
@@ -294,7 +302,8 @@ WHERE id IN (:ids);
 -- name: failed.forget
 -- They are deleted.
 -- relies on: primary key
-DELETE j FROM {jobs} j FORCE INDEX (PRIMARY) WHERE j.id IN (:ids);
+DELETE j FROM JSON_TABLE(:gone, '$[*]' COLUMNS (id BIGINT PATH '$')) gone
+STRAIGHT_JOIN {jobs} j FORCE INDEX (PRIMARY) ON j.id = gone.id;
 
 -- name: jobs.page
 -- The jobs after an id, in one state or any.
@@ -359,7 +368,8 @@ WHERE failed_at < :before ORDER BY failed_at LIMIT :portion FOR UPDATE SKIP LOCK
 -- name: prune.failed
 -- They are deleted.
 -- relies on: primary key
-DELETE j FROM {jobs} j FORCE INDEX (PRIMARY) WHERE j.id IN (:ids);
+DELETE j FROM JSON_TABLE(:gone, '$[*]' COLUMNS (id BIGINT PATH '$')) gone
+STRAIGHT_JOIN {jobs} j FORCE INDEX (PRIMARY) ON j.id = gone.id;
 
 -- name: prune.over
 -- Kinds that are held back no longer, locked.
