@@ -7,10 +7,11 @@ its own statements, these want plain ones.
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, MutableMapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -184,10 +185,13 @@ class AsyncPsycopg(Awaited):
             return Got(await cursor.fetchall(), cursor.rowcount)
 
 
-def sqlite_fault(connection: Any) -> str | None:
-    """Why a statement on a connection of sqlite3's would be kept without a commit; None: it would not."""
-    begins = connection.isolation_level is not None and getattr(connection, "autocommit", None) is not True
-    if begins or connection.in_transaction:
+def sqlite_fault(connection: Any, autocommit: object) -> str | None:
+    """Why a statement on a connection of sqlite3's would be kept without a commit; None: it would not.
+
+    Args:
+        autocommit: What it says of its `autocommit`, which it has from Python 3.12 on.
+    """
+    if connection.in_transaction or (connection.isolation_level is not None and autocommit is not True):
         return None
     return "in autocommit with no transaction open: begin one by `BEGIN IMMEDIATE`"
 
@@ -199,7 +203,7 @@ class SQLite(Plain):
     dialects = frozenset({"sqlite"})
 
     def _fault(self) -> str | None:
-        return sqlite_fault(self._connection)
+        return sqlite_fault(self._connection, getattr(self._connection, "autocommit", None))
 
     def _execute(self, call: Call) -> Got:
         with closing(self._connection.cursor()) as cursor:
@@ -213,10 +217,17 @@ class Aiosqlite(Awaited):
 
     name = "an aiosqlite connection"
     dialects = frozenset({"sqlite"})
+    _autocommit: object = None
+
+    async def push(self, jobs: Sequence[NewJob], *, now: Moment) -> list[Pushed]:
+        if hasattr(sqlite3.Connection, "autocommit"):
+            # The connection behind it says so in its own thread alone, to which there is no public way.
+            with suppress(AttributeError):
+                self._autocommit = await self._connection._execute(getattr, self._connection._conn, "autocommit")
+        return await super().push(jobs, now=now)
 
     def _fault(self) -> str | None:
-        # It hands on most of what the connection behind it says, but not whether that is in autocommit.
-        return sqlite_fault(getattr(self._connection, "_conn", self._connection))
+        return sqlite_fault(self._connection, self._autocommit)
 
     async def _execute(self, call: Call) -> Got:
         async with self._connection.cursor() as cursor:

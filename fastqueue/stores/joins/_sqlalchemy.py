@@ -112,6 +112,7 @@ def _is_autocommit(connection: Any) -> bool:
     raw = connection.connection
     if connection.dialect.name == "sqlite":
         # With autocommit turned off in SQLAlchemy's own way, or by events that say BEGIN themselves.
-        return sqlite_fault(raw.driver_connection) is not None
+        driver = raw.driver_connection
+        return sqlite_fault(driver, getattr(driver, "autocommit", None)) is not None
     asked = getattr(raw.dbapi_connection, "get_autocommit", None)
     return bool(asked() if asked else raw.dbapi_connection.autocommit)
