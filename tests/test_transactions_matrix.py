@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -155,3 +157,20 @@ async def test_a_push_in_a_savepoint_that_is_rolled_back_goes_and_the_rest_stays
         await held.commit()
     assert await on.kept() == [1, 3]
     assert on.wakes == (1 if on.tells else 0)
+
+
+def test_the_page_has_a_row_for_each_handle_that_is_tested_and_no_other() -> None:
+    page = (Path(__file__).parents[1] / "docs/transactions.md").read_text()
+    told: set[tuple[str, str, str, bool]] = set()
+    for line in re.findall(r"^\| (.+) \|$", page.partition("## What `in_` takes")[2], re.MULTILINE)[2:]:
+        handle, *cells = [cell.strip(" `") for cell in line.replace("SQLAlchemy's `", "").split("|")]
+        for store, cell in zip(SYNC_DRIVERS, cells, strict=False):
+            drivers = re.sub(r"\(.*?\)", "", cell).split(",")
+            told |= {(store, handle.replace("`", ""), driver.strip(), cells[-1] == "yes") for driver in drivers if cell}
+    tested: set[tuple[str, str, str, bool]] = set()
+    for store, words in HANDLES:
+        handle, _, driver = words.rpartition(", ")
+        if "onnection" not in handle and "ession" not in handle:
+            handle, driver = "a driver's own connection", words.partition(",")[0]
+        tested.add((store, handle, driver, "ession" in words))
+    assert told == tested
