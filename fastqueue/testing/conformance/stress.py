@@ -39,12 +39,12 @@ class StressClauses:
     @clause(Keep.AT_ONCE, Keep.ONE_AT_A_TIME, run="random")
     async def test_stress_of_8_claimers_breaks_no_limit_and_starves_no_job(self, on: Stage) -> None:
         """B7, O5, A5: whatever happens at once, limits hold after every claim, and each job ends once."""
-        await _stress(on, claimers=8, rounds=2 if on.way == "short" else 40)
+        await _stress(on, claimers=8, rounds=2 if on.way == "short" else 25)
 
     @clause(Keep.AT_ONCE, Keep.ONE_AT_A_TIME, run="random")
     async def test_stress_of_16_claimers_breaks_no_limit_and_starves_no_job(self, on: Stage) -> None:
         """B7, O5, A5: whatever happens at once, limits hold after every claim, and each job ends once."""
-        await _stress(on, claimers=16, rounds=1 if on.way == "short" else 40)
+        await _stress(on, claimers=16, rounds=1 if on.way == "short" else 25)
 
 
 async def _stress(on: Stage, claimers: int, rounds: int) -> None:
