@@ -92,15 +92,22 @@ class TestWithAnOldSnapshot:
         async with opened(postgres_url) as newcomer:
             assert await self.walked(newcomer) > 3_000
 
-    async def test_what_comes_in_below_is_found_by_the_first_claim_that_is_not_full(
+    async def test_what_comes_in_below_is_found_once_a_claim_is_not_full(
         self, store: PostgresStore, seeded: None
     ) -> None:
         await self.drain(store, 3_000)
         assert store._claimer._low is not None
         await store.push([job(at=NOW - 2_000_000)], now=NOW)
-        found = await claimed(store, 4_000)
-        assert len(found) == 2_951 + 50
-        assert found[-1].run_at == NOW - 2_000_000
+        found = await claim(store, 4_000)
+        assert (len(found.jobs), found.next_due) == (3_000, NOW)
+        assert [each.run_at for each in await claimed(store)] == [NOW - 2_000_000]
+
+    async def test_a_claim_is_empty_only_when_nothing_is_due(self, store: PostgresStore, seeded: None) -> None:
+        await self.drain(store, 6_000)
+        assert store._claimer._low is not None
+        await store.push([job(at=NOW - 2_000_000)], now=NOW)
+        assert [each.run_at for each in await claimed(store)] == [NOW - 2_000_000]
+        assert await claim(store) == Claim([], None)
 
     async def test_what_comes_in_below_is_found_after_a_second_though_claims_are_full(
         self, store: PostgresStore, seeded: None

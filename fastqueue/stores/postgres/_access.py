@@ -34,6 +34,7 @@ class Access:
         self.tables = tables
         self.statements = Statements("postgres", tables)
         self.identity: str | None = None
+        self.ready = False
         self._listen = listen
         self._size = size
         self._pooled = pooled
@@ -41,24 +42,25 @@ class Access:
         self._connections: Connections | None = None
 
     @property
+    def is_open(self) -> bool:
+        """Whether the tables were found to be in order on the running event loop."""
+        here = self._connections
+        return self.ready and here is not None and here.loop is asyncio.get_running_loop()
+
+    @property
     def here(self) -> Connections:
         """The connections of the running event loop; those of another are forgotten."""
         if self._connections is None or self._connections.loop is not asyncio.get_running_loop():
-            if self._connections is not None:
-                self._connections.abandon()
             self._connections = Connections(self.address, size=self._size, pooled=self._pooled, listen=self._listen)
-            self.identity = None
+            self.identity, self.ready = None, False
         return self._connections
 
     async def close(self) -> None:
         """Close the connections, if the running event loop has any."""
-        here, self._connections, self.identity = self._connections, None, None
-        if here is None:
-            return
-        if here.loop is asyncio.get_running_loop():
+        here, self._connections = self._connections, None
+        self.identity, self.ready = None, False
+        if here is not None and here.loop is asyncio.get_running_loop():
             await here.close()
-        else:
-            here.abandon()
 
     async def do(self, name: str, /, **values: Any) -> Got:
         """Run a named statement on the connections for pushes and everything else."""

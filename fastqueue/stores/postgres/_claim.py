@@ -3,7 +3,7 @@
 Rows that were claimed and settled stay in the lanes' index until vacuum, and while any old snapshot is open vacuum
 leaves them; each claim would walk over all of them. So when a claim tells that it walked far, the next ones begin each
 lane that nothing limits where the last found its jobs: the low water. What comes in below is found when a claim looks
-from zero again, which is every second, or when one finds less than it was asked for.
+from zero again, which is every second, and at once when one found less than it was asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from fastqueue.job import Claimed, Moment
 from fastqueue.store import Claim
-from fastqueue.stores._rows import CLAIMED, Row, claimed
+from fastqueue.stores._rows import CLAIMED, NEVER, Row, claimed
 from fastqueue.stores.postgres._access import Access
 
 __all__ = ["Claimer"]
@@ -56,6 +56,13 @@ class LowWater:
     until: Moment
     lanes: dict[tuple[int, str, str, int], Moment]
 
+    @classmethod
+    def found(cls, notes: Sequence[Row], request: Request, *, until: Moment) -> LowWater:
+        """What a claim told of the lanes it saw."""
+        lanes = {(note[_PLACE], note[_QUEUE], note[_KIND], note[_MODE]): note[_RUN_AT] for note in notes}
+        marks = {lane: -NEVER if lane[3] else min(head, request.now) for lane, head in lanes.items()}
+        return cls(request.queues, request.kinds, request.now, until, marks)
+
     def serves(self, request: Request) -> bool:
         """Whether a claim may begin there."""
         same = self.queues == request.queues and self.kinds == request.kinds
@@ -63,14 +70,11 @@ class LowWater:
 
     def rise(self, jobs: Sequence[Claimed]) -> None:
         """Move each lane on to the first of the jobs just taken from it: those before it are taken."""
-        first: dict[tuple[str, str], Moment] = {}
-        for job in reversed(jobs):
-            if not job.limited:
-                first[job.queue, job.kind] = job.run_at
-        for lane in self.lanes:
+        first = {(job.queue, job.kind): job.run_at for job in reversed(jobs) if not job.limited}
+        for lane, mark in self.lanes.items():
             _, queue, kind, mode = lane
             if mode == 0:
-                self.lanes[lane] = max(self.lanes[lane], first.get((queue, kind), 0))
+                self.lanes[lane] = max(mark, first.get((queue, kind), mark))
 
 
 class Claimer:
@@ -85,38 +89,30 @@ class Claimer:
     ) -> Claim:
         """Take due jobs; see `Store.claim`."""
         request = Request(now, token, limit, None if queues is None else tuple(dict.fromkeys(queues)), frozenset(kinds))
-        if self._low is None or not self._low.serves(request):
-            return await self._from_zero(request, limit)
-        jobs, _ = await self._take(request, limit, self._low)
-        if len(jobs) == limit:
-            self._low.rise(jobs)
-            return Claim(jobs)
-        rest = await self._from_zero(request, limit - len(jobs))
-        return rest._replace(jobs=jobs + rest.jobs)
+        low = self._low
+        if low is not None and low.serves(request):
+            jobs, _ = await self._take(request, low)
+            if len(jobs) == limit:
+                low.rise(jobs)
+                return Claim(jobs)
+            self._low = None
+            if jobs:
+                # A second statement could fail, or be cancelled, and these would be lost to the caller.
+                return Claim(jobs, next_due=now)
+        return await self._from_zero(request)
 
-    async def _from_zero(self, request: Request, limit: int) -> Claim:
+    async def _from_zero(self, request: Request) -> Claim:
         self._low = None
         began = time.perf_counter()
-        jobs, notes = await self._take(request, limit, None)
-        if len(jobs) < limit:
+        jobs, notes = await self._take(request, None)
+        if len(jobs) < request.limit:
             return Claim(jobs, next((note[_RUN_AT] for note in notes), None))
         if notes:
             took = int((time.perf_counter() - began) * 1000)
-            self._low = LowWater(
-                request.queues,
-                request.kinds,
-                request.now,
-                request.now + max(LOOKS_AGAIN_AFTER, LOOKS_FOR * took),
-                {
-                    (note[_PLACE], note[_QUEUE], note[_KIND], note[_MODE]): min(note[_RUN_AT], request.now)
-                    if note[_MODE] == 0
-                    else 0
-                    for note in notes
-                },
-            )
+            self._low = LowWater.found(notes, request, until=request.now + max(LOOKS_AGAIN_AFTER, LOOKS_FOR * took))
         return Claim(jobs)
 
-    async def _take(self, request: Request, limit: int, low: LowWater | None) -> tuple[list[Claimed], list[Row]]:
+    async def _take(self, request: Request, low: LowWater | None) -> tuple[list[Claimed], list[Row]]:
         """The jobs taken, in their order, and what the claim tells about its look."""
         lanes = None if low is None else list(zip(*low.lanes, strict=True))
         places, queues, kinds, modes = lanes or (None, None, None, None)
@@ -125,7 +121,7 @@ class Claimer:
             "claim.take",
             now=request.now,
             token=request.token,
-            limit=limit,
+            limit=request.limit,
             queues=request.queues,
             kinds=request.kinds,
             lane_places=places,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from fastqueue.errors import MissingDriver, StoreUnavailable
@@ -93,11 +93,12 @@ class Pool:
         try:
             yield connection
         except BaseException as error:
-            closing = self._give(connection, whole=self._is_answer(error))
+            outage = _is_outage(error)
+            closing = self._give(connection, whole=isinstance(error, driver().PostgresError) and not outage)
             if closing is not None and isinstance(error, asyncio.CancelledError):
                 # The server is being told; whoever cancelled may look at once at what became of the statement.
                 await asyncio.wait({closing})
-            if self._is_outage(error):
+            if outage:
                 raise self._unavailable(error) from error
             raise
         self._give(connection, whole=True)
@@ -111,13 +112,6 @@ class Pool:
         while self._closings:
             await asyncio.wait(self._closings)
 
-    def abandon(self) -> None:
-        """Drop every connection without a word: their event loop is gone."""
-        for connection, _ in self._idle:
-            with suppress(RuntimeError):
-                connection.terminate()
-        self._idle.clear()
-
     def _take(self) -> Connection | None:
         while self._idle:
             connection, _ = self._idle.pop()
@@ -129,7 +123,7 @@ class Pool:
         try:
             return await driver().connect(self.address.dsn, timeout=CONNECTS_WITHIN, **self._options)
         except Exception as error:
-            if isinstance(error, driver().PostgresError) or self._is_outage(error):
+            if isinstance(error, driver().PostgresError) or _is_outage(error):
                 raise self._unavailable(error) from error
             raise
 
@@ -158,19 +152,6 @@ class Pool:
         self._closings.add(task)
         task.add_done_callback(closed)
         return task
-
-    def _is_answer(self, error: BaseException) -> bool:
-        return isinstance(error, driver().PostgresError) and not self._is_outage(error)
-
-    def _is_outage(self, error: BaseException) -> bool:
-        state = getattr(error, "sqlstate", None)
-        if isinstance(state, str):
-            # 25006: the server has become a standby; the next connection may find the new primary.
-            return state.startswith(_OUTAGES) or state == "25006"
-        # An InterfaceError that is a ValueError is about a value that cannot be sent. The driver calls it internal when
-        # a connection that waits for a statement has just been told that it is cut off.
-        lost = isinstance(error, (driver().InterfaceError, driver().InternalClientError))
-        return isinstance(error, OSError) or (lost and not isinstance(error, ValueError))
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
         text = str(error) or type(error).__name__
@@ -213,11 +194,6 @@ class Connections:
         for pool in self.pools:
             await pool.close()
 
-    def abandon(self) -> None:
-        """Drop every connection without a word."""
-        for pool in self.pools:
-            pool.abandon()
-
 
 def executor(connection: Connection) -> Callable[[Call], Awaitable[Got]]:
     """What runs calls on a connection."""
@@ -236,3 +212,14 @@ async def _close(connection: Connection) -> None:
             await connection.close()
     except (OSError, driver().PostgresError, driver().InterfaceError):
         connection.terminate()
+
+
+def _is_outage(error: BaseException) -> bool:
+    state = getattr(error, "sqlstate", None)
+    if isinstance(state, str):
+        # 25006: the server has become a standby; the next connection may find the new primary.
+        return state.startswith(_OUTAGES) or state == "25006"
+    # An InterfaceError that is a ValueError is about a value that cannot be sent. The driver calls it internal when a
+    # connection that waits for a statement has just been told that it is cut off.
+    lost = isinstance(error, (driver().InterfaceError, driver().InternalClientError))
+    return isinstance(error, OSError) or (lost and not isinstance(error, ValueError))

@@ -106,12 +106,12 @@ class PostgresStore(Store):
         return f"PostgresStore({self._access.address.shown!r})"
 
     async def open(self) -> None:
-        self._access.here  # noqa: B018  another event loop's connections are forgotten
-        if self._access.identity is not None:
+        if self._access.is_open:
             return
         try:
             await (self._tables.migrate() if self._migrate else self._tables.check())
             await self.identity()
+            self._access.ready = True
         except BaseException:
             await self._access.close()
             raise
