@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from pymysql.cursors import Cursor
 
@@ -16,6 +16,8 @@ from fastqueue.stores._sql import Call, Statement
 from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._connections import Pool
 from tests.servers import mysql
+
+R = TypeVar("R")
 
 NOW = 1_788_264_000_000
 TOKENS = count(2**61)
@@ -32,6 +34,12 @@ STATES = {
 def job(n: int = 0, *, at: int = NOW, kind: str = "mail", **asks: Any) -> NewJob:
     """A new job with a number."""
     return NewJob(kind=kind, payload=f'{{"n": {n}}}', run_at=at, **asks)
+
+
+def there(faculty: R | None) -> R:
+    """A faculty that the store has."""
+    assert faculty is not None
+    return faculty
 
 
 async def claimed(

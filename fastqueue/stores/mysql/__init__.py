@@ -6,6 +6,7 @@
 - `_access`: statements and transactions on them, run again when the server had to choose whom to refuse.
 - `_repeats`: statements that take as many rows as they are given.
 - `_lanes`: the lanes that are known to be in the database.
+- `_names`: how long names and keys may be.
 - `_push`, `_claim`, `_walk`, `_settle`: the verbs that are more than a statement.
 - `_faculties`, `_migrates`: what it can do beyond the verbs.
 """

@@ -12,6 +12,7 @@ from fastqueue.stores._rows import stored
 from fastqueue.stores._sql import Call, Steps
 from fastqueue.stores.mysql._access import Access
 from fastqueue.stores.mysql._lanes import Lanes
+from fastqueue.stores.mysql._names import refuse_long, refuse_long_names
 from fastqueue.stores.mysql._push import push_steps
 from fastqueue.stores.mysql._settle import give_back_steps
 
@@ -26,6 +27,8 @@ class MySQLSchedules(Schedules):
         self._lanes = lanes
 
     async def push_run(self, schedule: str, job: NewJob, *, now: Moment) -> RunPushed:
+        refuse_long("schedule", schedule)
+        refuse_long_names([job])
         await self._lanes.ready([job])
         return await self._access.together(
             self._access.here.others, lambda: self._push(schedule, replace(job, latest=False), now)
@@ -95,6 +98,7 @@ class MySQLThrottles(Throttles):
         self._access = access
 
     async def hit(self, key: str, *, now: Moment, window_ms: int) -> Hits:
+        refuse_long("key", key)
         statements = self._access.statements
 
         def hit() -> Steps[Hits]:

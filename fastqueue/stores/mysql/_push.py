@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TypeAlias
 from zlib import crc32
 
-from fastqueue.errors import OptionError
 from fastqueue.job import Moment, NewJob, Pushed
 from fastqueue.stores._rows import new_job_values
 from fastqueue.stores._sql import Call, Statements, Steps
@@ -24,9 +23,6 @@ Key: TypeAlias = tuple[str, str]
 
 SLOTS = 4096
 """How many rows the migration puts into the table of slots."""
-
-LONGEST = 255
-"""Characters of a name or key."""
 
 ROWS = 1_000
 CHARACTERS = 1_000_000
@@ -45,11 +41,7 @@ def push_steps(
 
     Args:
         joined: Whether the transaction is the app's, which may see an older state: the looks are then `fresh`.
-
-    Raises:
-        OptionError: a name or key is too long for its column.
     """
-    _refuse_long_names(jobs)
     if all(job.unique_key is None for job in jobs):
         ids = yield from _insert(statements, jobs, now)
         return [Pushed(id, new=True) for id in ids]
@@ -139,11 +131,3 @@ def _firsts(jobs: Sequence[NewJob]) -> dict[Key | int, NewJob]:
         elif job.latest:
             firsts[own] = replace(firsts[own], run_at=job.run_at, latest=True)
     return firsts
-
-
-def _refuse_long_names(jobs: Sequence[NewJob]) -> None:
-    for job in jobs:
-        for what in ("kind", "queue", "unique_key", "alone_key", "schedule"):
-            name = getattr(job, what)
-            if name is not None and len(name) > LONGEST:
-                raise OptionError(f"the {what} {name[:20]!r}... has {len(name)} characters; MySQL keeps {LONGEST}")

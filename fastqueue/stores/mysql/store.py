@@ -21,6 +21,7 @@ from fastqueue.stores.mysql._faculties import MySQLFailedJobs, MySQLHolds, MySQL
 from fastqueue.stores.mysql._home import MySQLHome
 from fastqueue.stores.mysql._lanes import Lanes
 from fastqueue.stores.mysql._migrates import MySQLMigrates
+from fastqueue.stores.mysql._names import refuse_long_names
 from fastqueue.stores.mysql._push import needs_transaction, push_steps
 from fastqueue.stores.mysql._settle import give_back_steps, renew_steps, settle_steps
 
@@ -101,6 +102,7 @@ class MySQLStore(Store):
     async def push(self, jobs: Sequence[NewJob], *, now: Moment) -> list[Pushed]:
         if not jobs:
             return []
+        refuse_long_names(jobs)
         await self._lanes.ready(jobs)
         run = self._access.together if needs_transaction(jobs) else self._access.each
         return await run(self._access.here.others, lambda: push_steps(self.statements, jobs, now))
@@ -108,8 +110,9 @@ class MySQLStore(Store):
     def push_steps(self, jobs: Sequence[NewJob], now: Moment) -> Steps[list[Pushed]]:
         """The statements of a push, fit for running inside a transaction of the app's on the same tables.
 
-        A call that is `fresh` must be asked beside that transaction instead: by `ask`, or by the steps of `beside`.
+        A call that is `fresh` must be asked beside that transaction instead, by the steps of `beside`.
         """
+        refuse_long_names(jobs)
         yield from self._lanes.steps(jobs)
         return (yield from push_steps(self.statements, jobs, now, joined=True))
 
@@ -118,10 +121,6 @@ class MySQLStore(Store):
         if call.statement.name == "push.unended":
             yield Call(self.statements["push.uncommitted"], {})
         return (yield call)
-
-    async def ask(self, call: Call) -> Got:
-        """The answer to a `fresh` call."""
-        return await self._access.each(self._access.here.looks, lambda: self.beside(call))
 
     async def claim(
         self,
