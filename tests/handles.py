@@ -16,7 +16,7 @@ import asyncpg
 import psycopg
 import sqlmodel
 import sqlmodel.ext.asyncio.session
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
     AsyncSession,
@@ -31,7 +31,16 @@ from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.postgres import PostgresStore
 from fastqueue.stores.sqlite import SQLiteStore
 
-__all__ = ["HANDLES", "Held"]
+__all__ = [
+    "HANDLES",
+    "Held",
+    "arguments_of",
+    "async_engine",
+    "begin_immediate",
+    "path_of",
+    "store_at",
+    "sync_engine",
+]
 
 
 @dataclass
@@ -203,6 +212,18 @@ def of_sync(handle: Any) -> Held:
         execute(text(sql))
 
     return Held(handle, run, awaited(handle.commit), awaited(handle.rollback), begin_nested)
+
+
+def begin_immediate(engine: AsyncEngine) -> None:
+    """Let every SQLite transaction begin when SQLAlchemy says so, and take the lock at once: as the page tells it."""
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def let_events_begin(connection: Any, _: object) -> None:
+        connection.isolation_level = None
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 @asynccontextmanager

@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 
 from fastqueue.job import NewJob, Pushed
 from fastqueue.store import Store
-from tests.handles import async_engine, store_at, sync_engine
+from tests.handles import async_engine, begin_immediate, store_at, sync_engine
 
 ASYNC_DRIVERS = {"sqlite": "aiosqlite", "postgres": "asyncpg", "mysql": "asyncmy"}
 
@@ -37,18 +37,6 @@ async def place(request: pytest.FixtureRequest) -> AsyncGenerator[tuple[Store, A
             begin_immediate(engine)
         yield store, engine
     await store.close()
-
-
-def begin_immediate(engine: AsyncEngine) -> None:
-    """Let every transaction take the lock when it begins, as transactions that write should."""
-
-    @event.listens_for(engine.sync_engine, "connect")
-    def let_events_begin(connection: Any, _: object) -> None:
-        connection.isolation_level = None
-
-    @event.listens_for(engine.sync_engine, "begin")
-    def begin(connection: Any) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 @pytest.mark.parametrize("last_commits", [True, False])
