@@ -108,7 +108,10 @@ class ServerHome(Home):
 
     @abstractmethod
     async def apart(self, call: Call) -> Got:
-        """Run a call on a connection made for it, on a running event loop that has none of the store's."""
+        """Run a call on a connection made for it, on any event loop."""
+
+    async def ask(self, call: Call) -> Got:
+        return await self.apart(call)
 
     def ask_sync(self, call: Call) -> Got:
         # The store's connections belong to an event loop that may be busy waiting for this very thread.

@@ -21,9 +21,6 @@ class PostgresHome(ServerHome):
         super().__init__(access.tables, push)
         self._access = access
 
-    async def ask(self, call: Call) -> Got:
-        return await self._access.here.others.run(call)
-
     async def apart(self, call: Call) -> Got:
         # As behind a pooler: nothing is set up on a connection that is used once.
         access = Access(self._access.address, listen=None, tables=self._tables, size=1, pooled=True, notify=False)
