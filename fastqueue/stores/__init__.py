@@ -1,4 +1,45 @@
 """The stores: memory, which is the contract as a program, and one for each database.
 
-A store is imported by name, since each needs its driver; a queue makes one from a URL.
+A store's module is imported only when it is asked for, since each needs its driver.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from fastqueue.errors import OptionError
+from fastqueue.store import Store
+
+__all__ = ["store_of"]
+
+_BY_SCHEME = {
+    "memory": ("memory", "MemoryStore"),
+    "sqlite": ("sqlite", "SQLiteStore"),
+    "postgresql": ("postgres", "PostgresStore"),
+    "postgres": ("postgres", "PostgresStore"),
+    "mysql": ("mysql", "MySQLStore"),
+    "mariadb": ("mysql", "MySQLStore"),
+}
+
+
+def store_of(where: Store | str) -> Store:
+    """The store a queue was given, or the one that a URL names.
+
+    Raises:
+        OptionError: it is neither, or no store has the URL's scheme.
+        MissingDriver: the store's package is not installed.
+    """
+    if isinstance(where, Store):
+        return where
+    if not isinstance(where, str) or "://" not in where:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError(f"{where!r} is no store: give a Store, or a URL such as sqlite:///app.db")
+    scheme = where.partition("://")[0].partition("+")[0].lower()
+    if scheme not in _BY_SCHEME:
+        known = ", ".join(f"{name}://" for name in _BY_SCHEME)
+        raise OptionError(f"no store for {scheme}:// URLs; there are {known}")
+    module, name = _BY_SCHEME[scheme]
+    made: Any = getattr(import_module(f"fastqueue.stores.{module}"), name)
+    if scheme == "memory":
+        return made()
+    return made.from_url(where) if hasattr(made, "from_url") else made(where)

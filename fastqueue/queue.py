@@ -1,0 +1,437 @@
+"""The queue: kinds are registered with it, jobs are pushed through it, and it is run beside the app."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from contextvars import Context
+from datetime import datetime
+from types import TracebackType
+from typing import Any, TypeVar
+
+from fastqueue.carriers import Carrier
+from fastqueue.clock import Clock, as_moment
+from fastqueue.codec import check_name
+from fastqueue.errors import OptionError, RegistrationError, Unsupported, WrongPlace
+from fastqueue.health import Health, health_of
+from fastqueue.job import NewJob, StoredJob
+from fastqueue.kind import Kind, Scheduled
+from fastqueue.kinds import Kinds
+from fastqueue.limits import Limiter, Throttle
+from fastqueue.options import Defaults
+from fastqueue.outcome import Ran
+from fastqueue.push import AfterCommit, Coalescer, InStore, InTransaction, in_worker_thread, run_in_worker_thread
+from fastqueue.pushing import Pushing
+from fastqueue.settings import Seconds, as_count, as_seconds
+from fastqueue.store import FailedJobs, Keep, Store
+from fastqueue.stores import store_of
+from fastqueue.stores.joins import after_commit
+from fastqueue.worker import Worker
+
+__all__ = ["Queue"]
+
+T = TypeVar("T")
+
+log = logging.getLogger("fastqueue")
+
+
+class Queue(Kinds):
+    """Registers kinds of jobs, pushes them, and runs them.
+
+    Args:
+        store: A URL (`sqlite:///app.db`, `postgresql://...`, `mysql://...`, `memory://`; the driver part of
+            SQLAlchemy's URLs is ignored), or any `Store`.
+        workers: How many jobs run at once in this process. Default 4.
+        poll: How often the store is asked when nothing wakes the queue, in seconds. Default 1 s.
+        grace: How long running jobs may go on when the queue is stopped, in seconds; then they are cancelled and put
+            back. Default 10 s; None: 10 s. 0: each job's own time limit.
+        queues: The named queues it serves, the first before the second whatever their times. Default: all, as one line.
+        carry: What jobs bring from their push to their run, such as `[CarryRequestID()]`.
+        observe: Called with a `Ran` after each run. It is called on the event loop: it must be quick.
+        defaults: What kinds take for options they were not given. Default: `Defaults()`.
+        clock: The app's own clock, a function that gives an aware datetime. Default: the machine's, corrected to the
+            store's where it has one.
+
+    Raises:
+        OptionError: a setting that cannot be; the message names it.
+        MissingDriver: the store needs a package that is not installed.
+
+    Example:
+        >>> queue = Queue("memory://")
+        >>> @queue.handle("greet")
+        ... async def greet(name: str) -> None:
+        ...     print("hello", name)
+    """
+
+    def __init__(
+        self,
+        store: Store | str,
+        *,
+        workers: int = 4,
+        poll: Seconds = 1,
+        grace: Seconds | None = 10,
+        queues: Sequence[str] | None = None,
+        carry: Sequence[Carrier] = (),
+        observe: Callable[[Ran], object] | None = None,
+        defaults: Defaults | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        super().__init__()
+        if isinstance(queues, str):
+            raise OptionError(f"queues={queues!r}; it takes a list of names: queues=[{queues!r}]")
+        self.store: Store = store_of(store)
+        self.workers = as_count("workers", workers)
+        self.poll = as_seconds("poll", poll) or 1.0
+        self.grace = 10.0 if grace is None else as_seconds("grace", grace)
+        self.queues = None if queues is None else [check_name("queue", name) for name in queues]
+        self.carry = tuple(carry)
+        self.observe = observe
+        self.defaults = defaults or Defaults()
+        self.clock = Clock(clock)
+        self.state = "never started"
+        self.keeps_carried = Keep.CARRIED in self.store.keeps
+        self.coalescer = Coalescer(self._store_push)
+        self.schedules: list[tuple[Kind[Any], Scheduled]] = []
+        self.worker: Worker | None = None
+        self._factory: object = None
+        self._started = False
+        self._hinted = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._later: set[asyncio.Task[Any]] = set()
+
+    def __repr__(self) -> str:
+        return f"<Queue on {self.store.name}: {len(self._kinds)} kinds, {self.state}>"
+
+    # -- registering -----------------------------------------------------------------------------------------------
+
+    def include(self, kinds: Kinds | Callable[[], Kinds]) -> None:
+        """Join kinds that were defined without the queue.
+
+        Args:
+            kinds: A `Kinds`, or a function that makes one, called now: handlers can be built from the app's services
+                there. It must not push.
+
+        Raises:
+            RegistrationError: a name has a handler already, or the queue has run.
+        """
+        if not isinstance(kinds, Kinds):
+            self._factory = kinds
+            try:
+                kinds = kinds()
+            finally:
+                self._factory = None
+        for kind in kinds:
+            self._add(kind)
+
+    def _add(self, kind: Kind[Any]) -> Kind[Any]:
+        if reason := self.closed_to_registration:
+            raise RegistrationError(f"kind {kind.name!r} comes too late: {reason}")
+        options = kind.given.resolved(self.defaults)
+        asked = {
+            Keep.KEYS: options.unique is not None and "unique=...",
+            Keep.LATEST: options.unique is not None and options.unique.latest and "Unique(latest=True)",
+            Keep.ONE_AT_A_TIME: options.unique is not None
+            and options.unique.one_at_a_time
+            and "Unique(one_at_a_time=True)",
+            Keep.AT_ONCE: options.at_once > 0 and "at_once=...",
+        }
+        for keep, option in asked.items():
+            if option and keep not in self.store.keeps:
+                raise self._lacking(kind.name, option, keep.value)
+        if options.rate is not None and self.store.holds is None:
+            raise self._lacking(kind.name, "rate=...", "holding a kind back")
+        if isinstance(options.rate, Throttle) and options.rate.store is None and self.store.throttles is None:
+            raise self._lacking(kind.name, "rate=Throttle(...)", "counting tries")
+        super()._add(kind)
+        kind.join(self, options)
+        return kind
+
+    def schedule(self, kind: Kind[Any], scheduled: Scheduled) -> None:
+        """Take up a kind's schedule; called by `kind.schedule(...)`."""
+        if self.store.schedules is None:
+            raise self._lacking(kind.name, "schedule(...)", "schedules")
+        if any(scheduled.name == other.name for _, other in self.schedules):
+            raise RegistrationError(
+                f"kind {kind.name!r}: there is a schedule {scheduled.name!r} already; give it another name="
+            )
+        self.schedules.append((kind, scheduled))
+
+    def limiter_of(self, kind: Kind[Any]) -> Limiter | None:
+        """What is asked before a job of the kind starts; None: nothing is."""
+        rate = kind.options.rate
+        if isinstance(rate, Throttle) and self.store.throttles is not None:
+            return rate.on(self.store.throttles, self.clock.now)
+        return rate
+
+    @property
+    def kinds(self) -> dict[str, Kind[Any]]:
+        """The kinds it knows, by name."""
+        return dict(self._kinds)
+
+    @property
+    def closed_to_registration(self) -> str | None:
+        """Why nothing can be registered any more; None: it can."""
+        return "the queue has run; register before queue.run() or the app's start" if self._started else None
+
+    def refuse_while_registering(self, kind: str) -> None:
+        """Refuse a push from inside the factory that `include` is calling."""
+        if self._factory is not None:
+            raise RegistrationError(f"push of {kind!r} inside {self._factory!r}, which makes the kinds: push after include()")
+
+    def _lacking(self, kind: str, option: str, need: str) -> Unsupported:
+        return Unsupported(f"kind {kind!r}: the {self.store.name} store does not keep {need}, which {option} needs")
+
+    # -- pushing ---------------------------------------------------------------------------------------------------
+
+    def own_store(self, kind: Kind[T]) -> Pushing[T]:
+        """The pushes of a kind into this queue's store."""
+        return InStore(self, kind)
+
+    def transaction_of(self, kind: Kind[T], handle: object) -> Pushing[T]:
+        """The pushes of a kind into a transaction of the app's; called by `kind.in_(tx)`."""
+        if isinstance(handle, Store):
+            return InStore(self, kind, handle)
+        if self.store.joins is None:
+            return AfterCommit(self, kind, lambda call, pushed: after_commit(handle, call, pushed=pushed))
+        return InTransaction(self, kind, self.store.joins.enlist(handle))
+
+    def pushed(self, jobs: Iterable[NewJob]) -> None:
+        """Jobs went into the store: wake the workers for what is due, and have them look in time for the rest."""
+        self._hint()
+        if self.worker is not None:
+            self.worker.look_at(min((job.run_at for job in jobs), default=None))
+
+    def committed(self, jobs: Iterable[NewJob]) -> None:
+        """A transaction with jobs has committed: wake the workers here, and tell the other processes."""
+        self.pushed(jobs)
+        if self.store.wakes is not None:
+            self._soon(self.store.wakes.tell)
+
+    def push_later(self, jobs: Sequence[NewJob]) -> None:
+        """Push jobs whose transaction has committed, to a store that could not join it."""
+
+        async def push() -> None:
+            try:
+                await self.ready()
+                await self.coalescer.push(jobs)
+                self.pushed(jobs)
+            except Exception as error:
+                log.error("%d jobs could not be pushed after their commit", len(jobs), exc_info=error)
+
+        if not self._soon(push):
+            self.from_outside(push, jobs[0].kind)
+
+    def wake(self) -> None:
+        """Look for work now. From any thread, any loop, or none.
+
+        A push and the commit of a SQLAlchemy session do it by themselves; a transaction held by a bare driver
+        connection is followed by this call, or its jobs are found at the next poll.
+        """
+        if self.worker is not None:
+            self.worker.wake.set()
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """A transaction on the store's own database, for an app without an ORM.
+
+        It begins, gives the driver's connection, commits at the end of the block or rolls back when that raises, and
+        wakes the workers. Pushes go in by `kind.in_(connection)`.
+
+        Raises:
+            Unsupported: the store has no transactions.
+        """
+        begin = getattr(self.store, "transaction", None)
+        if begin is None:
+            raise Unsupported(f"the {self.store.name} store begins no transactions for the app; push outside one")
+        return _Waking(begin(), self)
+
+    async def _store_push(self, jobs: Sequence[NewJob]) -> list[Any]:
+        return await self.store.push(jobs, now=self.clock.now())
+
+    def _hint(self) -> None:
+        if self.state == "never started" and not self._hinted:
+            self._hinted = True
+            log.info(
+                "jobs are pushed, and no workers run in this process: they run in one that uses lifespan(queue) or "
+                "queue.run(); a mounted app's own lifespan is not run by the server"
+            )
+
+    # -- opening and closing ---------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the store is open on a loop that still runs."""
+        return self._loop is not None and not self._loop.is_closed()
+
+    async def ready(self) -> None:
+        """Open the store on this event loop, if it is not."""
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
+            return
+        if self._opening is None or self._opening.get_loop() is not loop:
+            self._opening = loop.create_task(self._open(loop), name="fastqueue-open", context=Context())
+        opening = self._opening
+        try:
+            await asyncio.shield(opening)
+        finally:
+            if opening.done() and self._opening is opening:
+                self._opening = None
+
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        await self.store.open()
+        self.coalescer = Coalescer(self._store_push)
+        self._loop = loop
+
+    async def close(self) -> None:
+        """Close the store. A later push opens it again."""
+        while self._later:
+            await asyncio.wait(self._later, timeout=5)
+            if self._loop is None:
+                break
+            self._later = {task for task in self._later if not task.done()}
+            break
+        self._loop = None
+        await self.store.close()
+
+    async def __aenter__(self) -> Queue:
+        await self.ready()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def from_outside(self, call: Callable[[], Coroutine[Any, Any, T]], kind: str) -> T:
+        """Run a coroutine from a plain function: on the loop that started its thread, on the workers', or on one of its own."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise WrongPlace(f"push_sync of {kind!r} would block the event loop: write await push(...)")
+        if in_worker_thread():
+            return run_in_worker_thread(call)
+        if self._loop is not None and self._loop.is_running():
+            return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+
+        async def alone() -> T:
+            async with self:
+                return await call()
+
+        return asyncio.run(alone())
+
+    def _soon(self, call: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Start a coroutine on the store's loop, from any thread; False: no loop runs."""
+        loop = self._loop
+        if loop is None or not loop.is_running():
+            return False
+
+        def start() -> None:
+            task = loop.create_task(call(), name="fastqueue-after-commit", context=Context())
+            self._later.add(task)
+            task.add_done_callback(self._later.discard)
+
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is loop:
+            start()
+        else:
+            loop.call_soon_threadsafe(start)
+        return True
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Run jobs as they come due, until cancelled.
+
+        Cancelling it stops the claims, gives running jobs `grace` seconds, cancels those left and puts them back, and
+        returns within 5 more. A failing store is logged and tried again; it never ends the run.
+
+        Raises:
+            RegistrationError: it runs already.
+        """
+        if self.worker is not None:
+            raise RegistrationError("the queue runs already; one run() at a time in a process")
+        self._started = True
+        worker = self.worker = Worker(self)
+        self.state = "running"
+        try:
+            await worker.run()
+        finally:
+            self.worker = None
+            if self.state in ("running", "stopping"):
+                self.state = "stopped"
+
+    async def drain(self) -> int:
+        """Run the jobs that are due now, one after the other, until none is; for tests and for programs that end.
+
+        Schedules push nothing. Answers how many runs there were.
+
+        Raises:
+            StoreUnavailable: the store failed.
+        """
+        await self.ready()
+        return await Worker(self).drain()
+
+    async def health(self) -> Health:
+        """How the queue does, for a health check."""
+        return await health_of(self)
+
+    # -- failed jobs -----------------------------------------------------------------------------------------------
+
+    async def failed(self, *, limit: int = 100, kind: str | None = None) -> list[StoredJob]:
+        """The jobs that failed for good, the latest first.
+
+        Args:
+            limit: At most this many. Default 100.
+            kind: Only of this kind. Default: any.
+        """
+        await self.ready()
+        return await self._failed().page(limit=limit, kind=kind)
+
+    async def run_again(self, id: int, *, at: datetime | None = None) -> bool:
+        """Put a failed job back, from its first attempt; False: no failed job has this id.
+
+        Args:
+            id: The job's id.
+            at: When it is due. Default: now.
+        """
+        await self.ready()
+        due = self.clock.now() if at is None else as_moment("at", at)
+        (found,) = await self._failed().run_again([id], at=due)
+        self.wake()
+        return found
+
+    async def forget(self, id: int) -> bool:
+        """Delete a failed job; False: no failed job has this id."""
+        await self.ready()
+        (found,) = await self._failed().forget([id])
+        return found
+
+    def _failed(self) -> FailedJobs:
+        if self.store.failed is None:
+            raise Unsupported(f"the {self.store.name} store keeps no list of failed jobs")
+        return self.store.failed
+
+
+class _Waking(AbstractAsyncContextManager[Any]):
+    """A store's transaction, and a wake after its commit."""
+
+    def __init__(self, inner: AbstractAsyncContextManager[Any], queue: Queue) -> None:
+        self._inner, self._queue = inner, queue
+
+    async def __aenter__(self) -> Any:
+        await self._queue.ready()
+        return await self._inner.__aenter__()
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        swallowed = await self._inner.__aexit__(*raised)
+        if raised[0] is None:
+            self._queue.committed([])
+            self._queue.wake()
+        return swallowed
