@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from inspect import signature
+from inspect import iscoroutinefunction, isroutine, signature
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from fastqueue.codec import Codec, check_name
@@ -108,6 +108,7 @@ class Kind(Pushing[T]):
         self.handler = handler
         self.given = given
         self.gave_up: Callable[..., Any] | None = None
+        self.gave_up_is_async = False
         self.schedules: list[Scheduled] = []
         self._options: Options | None = None
         self._road: Road | None = None
@@ -194,6 +195,8 @@ class Kind(Pushing[T]):
         if self.gave_up is not None:
             raise RegistrationError(f"kind {self.name!r} has an on_fail already")
         self.gave_up = _read_on_fail(self.name, function)
+        called = function if isroutine(function) else type(function).__call__
+        self.gave_up_is_async = iscoroutinefunction(called)
         return function
 
     async def __call__(self, value: T, run: Run | None = None) -> None:

@@ -179,7 +179,9 @@ class Queue(Kinds):
     def refuse_while_registering(self, kind: str) -> None:
         """Refuse a push from inside the factory that `include` is calling."""
         if self._factory is not None:
-            raise RegistrationError(f"push of {kind!r} inside {self._factory!r}, which makes the kinds: push after include()")
+            raise RegistrationError(
+                f"push of {kind!r} inside {self._factory!r}, which makes the kinds: push after include()"
+            )
 
     def _lacking(self, kind: str, option: str, need: str) -> Unsupported:
         return Unsupported(f"kind {kind!r}: the {self.store.name} store does not keep {need}, which {option} needs")

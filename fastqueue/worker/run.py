@@ -144,7 +144,7 @@ async def _ask(attempt: Attempt, limiter: Any) -> int:
         raise
     except Exception as error:
         facts = attempt.fields(**{"for": LIMITER_FAILED_MS / 1000, "error": error_text(error)})
-        log.error("a limiter could not say whether a job may start: %s", _line(facts), extra=extra(facts))
+        log.error("a limiter could not say whether a job may start: %s", line(facts), extra=extra(facts))
         return LIMITER_FAILED_MS
 
 
@@ -220,17 +220,13 @@ def _wait_ms(attempt: Attempt) -> int:
         return 0 if _none(wait) else as_ms("backoff", wait)
     except Exception as error:
         facts = attempt.fields(error=error_text(error))
-        log.error("a backoff failed, the job waits a minute: %s", _line(facts), extra=extra(facts))
+        log.error("a backoff failed, the job waits a minute: %s", line(facts), extra=extra(facts))
         return 60_000
 
 
 def extra(facts: Mapping[str, object]) -> dict[str, object]:
     """Facts as a log record keeps them, under names that no record uses itself."""
     return {f"fastqueue.{name}": value for name, value in facts.items()}
-
-
-def _line(facts: Mapping[str, object]) -> str:
-    return line(facts)
 
 
 def line(facts: Mapping[str, object]) -> str:

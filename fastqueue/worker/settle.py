@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from fastqueue.clock import as_datetime
@@ -47,6 +48,7 @@ class Settler:
         self._ends: list[End] = []
         self._task: asyncio.Task[None] | None = None
         self.unsettled: set[Attempt] = set()
+        self.failure: Exception | None = None
 
     def add(self, end: End) -> None:
         """A run is over; its settlement follows by itself."""
@@ -68,6 +70,7 @@ class Settler:
                 try:
                     kept = await self._tell(ends)
                 except Exception as error:
+                    self.failure = error
                     for end in ends:
                         facts = end.attempt.fields(error=error_text(error))
                         log.error("could not tell the store how a run ended: %s", line(facts), extra=extra(facts))
@@ -168,8 +171,6 @@ def observe(queue: Queue, end: End, outcome: Outcome) -> None:
 
 async def tell_on_fail(end: End, carriers: Any) -> None:
     """Call a kind's `on_fail`, within its time limit and with what the job carried; its errors are logged."""
-    from contextlib import ExitStack
-
     attempt, job = end.attempt, end.attempt.job
     function = attempt.kind.gave_up
     if function is None:

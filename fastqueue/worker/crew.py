@@ -1,0 +1,416 @@
+"""The worker as a whole: the claimer, the runs, and how all of it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Coroutine
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from fastqueue.clock import as_datetime
+from fastqueue.codec import error_text
+from fastqueue.errors import StoreUnavailable
+from fastqueue.job import Claimed, Moment
+from fastqueue.outcome import Outcome, Settlement
+from fastqueue.worker.claim import LookAhead
+from fastqueue.worker.run import Attempt, End, attempt_of, extra, judge, line, perform
+from fastqueue.worker.settle import SETTLE_BOUND, Settler, observe, tell_on_fail
+from fastqueue.worker.tick import Ticker, was_missed
+from fastqueue.worker.wake import Wake
+from fastqueue.worker.watch import Watch
+
+if TYPE_CHECKING:
+    from fastqueue.queue import Queue
+
+__all__ = ["Worker"]
+
+log = logging.getLogger("fastqueue")
+
+TAIL = 5.0
+"""Seconds that cancelled handlers have to end."""
+
+STALL = 0.05
+"""Seconds that a claimed job may wait here while nothing starts; then it is given back."""
+
+TURN = 0.002
+"""Seconds of starting runs in one turn of the loop, so that a web server on the same loop stays quick."""
+
+_CLOCK_ASKED_EVERY = 60.0
+_LONGEST_PAUSE = 10.0
+
+
+class Worker:
+    """Runs a queue's jobs in this process.
+
+    Attributes:
+        running: The attempts whose handlers run now, never more than the queue's workers.
+        claimed_at: When the store last answered a claim, on the queue's clock for durations; None: not yet.
+        store_answers: Whether the last claim was answered.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.wake = Wake()
+        self.running: set[Attempt] = set()
+        self.claimed_at: float | None = None
+        self.store_answers = True
+        self.settler = Settler(queue, on_fail=self._on_fail, ended=self.wake.set)
+        self._watch = Watch(self)
+        self._ticker = Ticker(queue)
+        self._ahead = LookAhead(queue.workers)
+        self._backlog: deque[Attempt] = deque()
+        self._last_words: deque[End] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._kinds = {kind.name for kind in queue.kinds.values() if kind.handler is not None}
+        self._limiters = {kind.name: queue.limiter_of(kind) for kind in queue.kinds.values()}
+        self._token = random.getrandbits(61) + 1
+        self._loop = asyncio.get_running_loop()
+        self._next_due: Moment | None = None
+        self._stopping = False
+        self._starting = self._booked = False
+        self._stall: asyncio.TimerHandle | None = None
+        self._busy_telling = 0
+
+    # -- the claimer -----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until cancelled, then stop in order."""
+        root = self._task(self._work(), "fastqueue-worker")
+        sides = [self._task(self._follow_clock(), "fastqueue-clock")]
+        if self.queue.store.wakes is not None:
+            sides.append(self._task(self._listen(), "fastqueue-listen"))
+        try:
+            await asyncio.shield(root)
+        except asyncio.CancelledError:
+            self.queue.state = "stopping"
+            self._stopping = True
+            self.wake.set()
+            # Shielded, since every further await in a cancelled scope would fail, and nothing would be put back.
+            with anyio.CancelScope(shield=True):
+                await self._stop(root)
+            raise
+        finally:
+            self._watch.close()
+            for side in sides:
+                side.cancel()
+
+    def look_at(self, due: Moment | None) -> None:
+        """Jobs were pushed, the first of them due at a moment: look now, or in time for it."""
+        if due is None:
+            return
+        if due <= self.queue.clock.now():
+            self.wake.set()
+        elif self._next_due is None or due < self._next_due:
+            self._next_due = due
+            self.wake.set()
+
+    async def _work(self) -> None:
+        pause = 0.0
+        while not self._stopping:
+            self.wake.clear()
+            try:
+                await self.queue.ready()
+                tick = await self._ticker.push_due(stopping=self._stopping)
+                room = self._room()
+                jobs = await self._claim(room) if room > 0 else []
+                pause = 0.0
+            except Exception as error:
+                self.store_answers = False
+                pause = min(max(pause * 2, self.queue.poll), _LONGEST_PAUSE)
+                if not self._stopping:
+                    facts: dict[str, object] = {"error": error_text(error), "again_in": pause}
+                    level = logging.ERROR
+                    log.log(level, "a claim failed: %s", line(facts), extra=extra(facts))
+                    if not isinstance(error, StoreUnavailable):
+                        log.debug("the claim's error", exc_info=error)
+                await self._sleep_through_wakes(pause)
+                continue
+            self._take(jobs)
+            if room <= 0:
+                await self.wake.wait(None if not self.queue.schedules else self.queue.poll)
+            elif not jobs:
+                await self.wake.wait(self._until(tick))
+
+    async def _sleep_through_wakes(self, seconds: float) -> None:
+        until = self._loop.time() + seconds
+        while not self._stopping and (left := until - self._loop.time()) > 0:
+            self.wake.clear()
+            await self.wake.wait(left)
+
+    def _room(self) -> int:
+        """How many jobs can start soon: the free workers, and the window beyond them when half of it is empty."""
+        waiting = len(self._backlog)
+        if waiting > self._ahead.size // 2:
+            return 0
+        held = len(self.running) + self._busy_telling + waiting
+        return self.queue.workers + self._ahead.size - held
+
+    async def _claim(self, limit: int) -> list[Claimed]:
+        self._token += 1
+        queue = self.queue
+        claim = await queue.store.claim(
+            queue.clock.now(), token=self._token, limit=limit, queues=queue.queues, kinds=self._kinds
+        )
+        self.claimed_at, self.store_answers = queue.clock.seconds(), True
+        self._next_due = claim.next_due
+        self._ahead.claimed(full=len(claim.jobs) == limit, limited=any(self._limits(job) for job in claim.jobs))
+        return claim.jobs
+
+    def _limits(self, job: Claimed) -> bool:
+        return job.limited or self._limiters.get(job.kind) is not None
+
+    def _take(self, jobs: list[Claimed]) -> None:
+        if not jobs:
+            return
+        kinds = self.queue.kinds
+        self._backlog.extend(attempt_of(job, kinds[job.kind], self.queue.clock) for job in jobs)
+        self._start()
+
+    def _until(self, tick: Moment | None) -> float:
+        """Seconds to sleep: until the poll, or the next moment known to be due."""
+        now = self.queue.clock.now()
+        due = [moment for moment in (self._next_due, tick) if moment is not None]
+        # Half a millisecond, so that the clock has passed the moment and the claim finds it.
+        return min([self.queue.poll, *(max(moment - now, 0) / 1000 + 0.0005 for moment in due)])
+
+    # -- the runs --------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Start what can start now: a run that ends at once calls this again, so it is flagged."""
+        if self._starting or self._booked:
+            return
+        self._starting = True
+        begun = self._loop.time()
+        try:
+            while (self._last_words or self._backlog) and len(self.running) + self._busy_telling < self.queue.workers:
+                if self._last_words:
+                    self._tell(self._last_words.popleft())
+                    continue
+                attempt = self._backlog.popleft()
+                self.running.add(attempt)
+                attempt.task = self._task(self._one(attempt), f"fastqueue-job-{attempt.job.id}")
+                self._tasks.add(attempt.task)
+                attempt.task.add_done_callback(self._tasks.discard)
+                if self._loop.time() - begun > TURN and self._backlog:
+                    self._booked = True
+                    self._loop.call_soon(self._start_again)
+                    break
+        finally:
+            self._starting = False
+        self._watch_backlog()
+        if self._backlog:
+            return
+        self.wake.set()
+
+    def _start_again(self) -> None:
+        self._booked = False
+        self._start()
+
+    async def _one(self, attempt: Attempt) -> None:
+        if was_missed(attempt.kind, attempt.job, self.queue.clock.now()):
+            facts = attempt.fields(schedule=attempt.job.schedule)
+            log.info("a missed run of a schedule was skipped: %s", line(facts), extra=extra(facts))
+            self.running.discard(attempt)
+            self.settler.add(End(attempt, Outcome.DONE, None, Settlement.done(attempt.job)))
+            return self._start()
+        limiter = self._limiters.get(attempt.job.kind)
+        error = await perform(attempt, self.queue.carry, limiter, self.queue.clock, begin=self._watch.limit)
+        if attempt.refused_ms is not None:
+            await self._hold_back(attempt)
+            self.running.discard(attempt)
+            return self._start()
+        # From here to the settler nothing is awaited: a late cancellation has nothing left to hit.
+        self.running.discard(attempt)
+        self._ahead.ran(attempt.took)
+        self.settler.add(judge(attempt, error, self.queue.clock.now()))
+        return self._start()
+
+    async def _hold_back(self, attempt: Attempt) -> None:
+        wait_ms = 0 if attempt.gave_up else attempt.refused_ms or 0
+        facts = attempt.fields(**{"for": wait_ms / 1000})
+        log.debug("a job is held back by its kind's rate: %s", line(facts), extra=extra(facts))
+        holds = self.queue.store.holds
+        assert holds is not None, "a rate without the store's faculty is refused when it is registered"
+        try:
+            async with asyncio.timeout(SETTLE_BOUND):
+                kept = await holds.hold_back(attempt.job, until=self.queue.clock.now() + wait_ms)
+        except Exception as error:
+            facts = attempt.fields(error=error_text(error))
+            log.error("could not hold a job back: %s", line(facts), extra=extra(facts))
+            return
+        end = End(attempt, Outcome.HELD_BACK, None, Settlement.done(attempt.job))
+        observe(self.queue, end, Outcome.HELD_BACK if kept else Outcome.LOST)
+
+    def _on_fail(self, end: End) -> None:
+        """A job failed for good: its `on_fail` is run by a worker, before any further job."""
+        if end.attempt.kind.gave_up is None:
+            return
+        self._last_words.append(end)
+        self._start()
+
+    def _tell(self, end: End) -> None:
+        self._busy_telling += 1
+
+        async def tell() -> None:
+            try:
+                await tell_on_fail(end, self.queue.carry)
+            finally:
+                self._busy_telling -= 1
+                if end.attempt.job.limited:
+                    self.wake.set()
+                self._start()
+
+        task = self._task(tell(), f"fastqueue-on-fail-{end.attempt.job.id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _task(self, body: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """A task in a context of its own: nothing leaks in from whoever started the queue, nor from job to job."""
+        return self._loop.create_task(body, name=name, context=Context())
+
+    # -- giving back what cannot start -----------------------------------------------------------------------------
+
+    def _watch_backlog(self) -> None:
+        """While claimed jobs wait here, each start puts the stall off; without one they are given back."""
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        if self._backlog and not self._stopping:
+            self._stall = self._loop.call_later(STALL, self._stalled)
+
+    def _stalled(self) -> None:
+        self._stall = None
+        jobs = [attempt.job for attempt in self._backlog]
+        self._backlog.clear()
+        self._ahead.close()
+        if jobs:
+            task = self._task(self._give_back(jobs), "fastqueue-give-back")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _give_back(self, jobs: list[Claimed]) -> None:
+        try:
+            async with asyncio.timeout(SETTLE_BOUND):
+                await self.queue.store.give_back(jobs)
+                if self.queue.store.wakes is not None:
+                    await self.queue.store.wakes.tell()
+        except Exception as error:
+            facts: dict[str, object] = {"jobs": len(jobs), "error": error_text(error)}
+            log.error(
+                "claimed jobs could not be given back, they wait for their holds: %s", line(facts), extra=extra(facts)
+            )
+
+    # -- the stop --------------------------------------------------------------------------------------------------
+
+    async def _stop(self, root: asyncio.Task[None]) -> None:
+        """No claim any more; grace; then cancel and put back; then no longer than the tail."""
+        # The claim in flight is awaited, never cancelled: its answer is the only list of what it holds.
+        await asyncio.wait({root}, timeout=SETTLE_BOUND)
+        if self._stall is not None:
+            self._stall.cancel()
+        unstarted = [attempt.job for attempt in self._backlog]
+        self._backlog.clear()
+        if unstarted:
+            await self._give_back(unstarted)
+        await self._wait_for_runs(self._grace())
+        for attempt in list(self.running):
+            attempt.gave_up = True
+            if attempt.interruptible and attempt.task is not None:
+                attempt.task.cancel()
+        await self._wait_for_runs(TAIL)
+        await self.settler.finish(SETTLE_BOUND)
+        left = sorted(f"{attempt.kind.name} {attempt.job.id}" for attempt in self.running)
+        if left:
+            log.warning("the queue stops while jobs still run; they run again after their holds: %s", ", ".join(left))
+
+    def _grace(self) -> float:
+        if self.queue.grace > 0:
+            return self.queue.grace
+        limits = [attempt.options.timeout_ms for attempt in self.running]
+        return max((limit or 60_000 for limit in limits), default=0) / 1000
+
+    async def _wait_for_runs(self, seconds: float) -> None:
+        until = self._loop.time() + seconds
+        while (self._tasks or self._last_words) and (left := until - self._loop.time()) > 0:
+            await asyncio.wait(set(self._tasks), timeout=left)
+            if not self._tasks:
+                # What ended last may still be on its way to its on_fail.
+                await self.settler.finish(left)
+
+    # -- beside the claimer ----------------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        while self.queue.store.wakes is not None:
+            try:
+                await self.queue.ready()
+                await self.queue.store.wakes.listen(self.wake.set)
+            except Exception as error:
+                log.debug("listening failed, trying again", exc_info=error)
+            await asyncio.sleep(self.queue.poll)
+
+    async def _follow_clock(self) -> None:
+        """Measure how far the store's clock is from this machine's: due, hold and schedule moments use the store's."""
+        if self.queue.store.time is None or self.queue.clock.source is not None:
+            return
+        warned = False
+        while True:
+            try:
+                await self.queue.ready()
+                before = Moment(self._machine_now())
+                theirs = await self.queue.store.time.now()
+                offset = theirs - (before + self._machine_now()) // 2
+                self.queue.clock.offset_ms = offset
+                if abs(offset) > 1000 and not warned:
+                    warned = True
+                    at = as_datetime(theirs).isoformat()
+                    log.warning(
+                        "this machine's clock is %+.1f s from the store's (%s); the store's is used", -offset / 1000, at
+                    )
+            except Exception as error:
+                log.debug("the store's clock could not be asked", exc_info=error)
+            await asyncio.sleep(_CLOCK_ASKED_EVERY)
+
+    def _machine_now(self) -> Moment:
+        return self.queue.clock.now() - self.queue.clock.offset_ms
+
+    # -- drain -----------------------------------------------------------------------------------------------------
+
+    async def drain(self) -> int:
+        """Run what is due now, one by one, until nothing is; answer how many runs there were."""
+        runs = 0
+        try:
+            while True:
+                jobs = await self._claim(1)
+                if not jobs:
+                    return runs
+                runs += 1
+                await self._drain_one(jobs[0])
+        finally:
+            self._watch.close()
+
+    async def _drain_one(self, job: Claimed) -> None:
+        attempt = attempt_of(job, self.queue.kinds[job.kind], self.queue.clock)
+        self._backlog.append(attempt)
+        self._start()
+        try:
+            await self._wait_for_all()
+        except asyncio.CancelledError:
+            attempt.gave_up = True
+            if attempt.task is not None and attempt.interruptible:
+                attempt.task.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._wait_for_all()
+            raise
+        if self.settler.failure is not None:
+            raise self.settler.failure
+
+    async def _wait_for_all(self) -> None:
+        while self._tasks or self.settler.unsettled or self._last_words:
+            if self._tasks:
+                await asyncio.wait(set(self._tasks))
+            await self.settler.finish(SETTLE_BOUND + 1)
