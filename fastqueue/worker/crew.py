@@ -203,9 +203,8 @@ class Worker:
         finally:
             self._starting = False
         self._watch_backlog()
-        if self._backlog:
-            return
-        self.wake.set()
+        if len(self._backlog) <= self._ahead.size // 2:
+            self.wake.set()
 
     def _start_again(self) -> None:
         self._booked = False
