@@ -102,3 +102,11 @@ async def ask(pool: Pool, text: str) -> list[tuple[Any, ...]]:
 async def rows_read(pool: Pool) -> int:
     """How many index entries and rows the one connection of a pool has read so far: the same on every machine."""
     return sum(int(value) for _, value in await ask(pool, "SHOW SESSION STATUS LIKE 'Handler_read%'"))
+
+
+def running(cursor: Cursor, statement: str) -> list[int]:
+    """The connections to the test's database that are in a statement which begins so."""
+    cursor.execute(
+        "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE %s", (f"{statement}%",)
+    )
+    return [id for (id,) in cursor.fetchall()]

@@ -17,7 +17,7 @@ from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._connections import _is_cut_off
 from tests.servers import mysql
 from tests.servers.throwaway import free_port, sandbox
-from tests.stores.mysql_rows import NOW, TOKENS, ask, claimed, connected, job, opened, until
+from tests.stores.mysql_rows import NOW, TOKENS, ask, claimed, connected, job, opened, running, until
 
 
 @pytest.fixture
@@ -30,14 +30,6 @@ def sessions(cursor: Cursor) -> list[int]:
     """The connections to the test's database but its own."""
     cursor.execute(
         "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() ORDER BY id"
-    )
-    return [id for (id,) in cursor.fetchall()]
-
-
-def running(cursor: Cursor, statement: str) -> list[int]:
-    """The connections that are in a statement which begins so."""
-    cursor.execute(
-        "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE %s", (f"{statement}%",)
     )
     return [id for (id,) in cursor.fetchall()]
 

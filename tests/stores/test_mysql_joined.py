@@ -13,7 +13,7 @@ from fastqueue.job import NewJob, Pushed
 from fastqueue.outcome import Settlement
 from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._address import Address
-from tests.stores.mysql_rows import NOW, claimed, connected, job, opened, there, until
+from tests.stores.mysql_rows import NOW, claimed, connected, job, opened, running, there, until
 
 LEVELS = ["READ COMMITTED", "REPEATABLE READ"]
 ROUNDS = 12
@@ -76,14 +76,7 @@ async def test_a_push_waits_for_the_transaction_that_has_pushed_its_key(mysql_ur
         await push(store, first, [job(1, unique_key="a")])
         waiting = asyncio.ensure_future(push(store, second, [job(2, unique_key="a")]))
         with connected(mysql_url) as cursor:
-
-            def waits() -> bool:
-                cursor.execute(
-                    "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'SELECT slot%'"
-                )
-                return len(cursor.fetchall()) > 0
-
-            await until(waits)
+            await until(lambda: bool(running(cursor, "SELECT slot")))
         await first.commit()
         (pushed,) = await waiting
         assert not pushed.new
