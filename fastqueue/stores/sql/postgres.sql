@@ -59,57 +59,47 @@ SELECT queue, kind, mode, due FROM lane;
 -- name: push.one
 -- One new job without a unique key, and the notice of it in the same commit, if a channel is given.
 -- relies on: nothing
-WITH new AS (
-    INSERT INTO {jobs} (
-        queue, kind, mode, run_at, due, hold_ms, payload, options, alone_key, carried, schedule, created_at
-    ) VALUES (
-        :queue::text, :kind::text, :mode::int, :run_at::bigint, :run_at::bigint, :hold_ms::bigint, :payload::text,
-        :options::text, :alone_key::text, :carried::text, :schedule::text, :created_at::bigint
-    ) RETURNING id
-)
-SELECT new.id, CASE WHEN :channel::text IS NOT NULL THEN pg_notify(:channel::text, :tag::text) END FROM new;
+INSERT INTO {jobs} (
+    queue, kind, mode, run_at, due, hold_ms, payload, options, alone_key, carried, schedule, created_at
+) VALUES (
+    :queue::text, :kind::text, :mode::int, :run_at::bigint, :run_at::bigint, :hold_ms::bigint, :payload::text,
+    :options::text, :alone_key::text, :carried::text, :schedule::text, :created_at::bigint
+) RETURNING id, CASE WHEN :channel::text IS NOT NULL THEN pg_notify(:channel::text, :tag::text) END;
 
 -- name: push.insert
--- New jobs without unique keys: ids rise in the order given, since the rows come sorted to the counter.
+-- New jobs without unique keys. The ids are made first, one for each place, since no order of insertion is promised.
 -- relies on: nothing
-WITH new AS (
+WITH made AS MATERIALIZED (
+    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, cardinality(:kind::text[]))
+), new AS (
     INSERT INTO {jobs} (
-        queue, kind, mode, run_at, due, hold_ms, payload, options, alone_key, carried, schedule, created_at
+        id, queue, kind, mode, run_at, due, hold_ms, payload, options, alone_key, carried, schedule, created_at
     )
     SELECT
-        i.queue, i.kind, i.mode, i.run_at, i.run_at, i.hold_ms,
+        i.id, i.queue, i.kind, i.mode, i.run_at, i.run_at, i.hold_ms,
         i.payload, i.options, i.alone_key, i.carried, i.schedule, :created_at::bigint
-    FROM unnest(
-        :queue::text[], :kind::text[], :mode::int[], :run_at::bigint[], :hold_ms::bigint[], :payload::text[],
-        :options::text[], :alone_key::text[], :carried::text[], :schedule::text[]
-    ) WITH ORDINALITY i(
-        queue, kind, mode, run_at, hold_ms, payload, options, alone_key, carried, schedule, place
-    )
-    ORDER BY i.place
-    RETURNING id
+    FROM made CROSS JOIN LATERAL unnest(
+        made.ids, :queue::text[], :kind::text[], :mode::int[], :run_at::bigint[], :hold_ms::bigint[],
+        :payload::text[], :options::text[], :alone_key::text[], :carried::text[], :schedule::text[]
+    ) i(id, queue, kind, mode, run_at, hold_ms, payload, options, alone_key, carried, schedule)
 )
-SELECT
-    array_agg(new.id ORDER BY new.id),
-    CASE WHEN :channel::text IS NOT NULL THEN pg_notify(:channel::text, :tag::text) END
-FROM new;
+SELECT ids, CASE WHEN :channel::text IS NOT NULL THEN pg_notify(:channel::text, :tag::text) END FROM made;
 
 -- name: push.keyed
 -- New jobs, those with unique keys only where no other of the kind waits with the key; one that waits takes the time
--- of a push that moves it. In the order of the keys, so that no two pushes wait for each other, though the ids rise in
--- the order given. Answers the ids made, and which ids have the keys: a job is new when that is the one made for it.
+-- of a push that moves it. In the order of the keys, so that no two pushes wait for each other. Answers the ids made,
+-- one for each place, and which ids have the keys: a job is new when that is the one made for it.
 -- relies on: jobs_unique
-WITH i AS MATERIALIZED (
-    SELECT nextval('{jobs_id_seq}'::regclass) AS id, r.* FROM (
-        SELECT * FROM unnest(
-            :queue::text[], :kind::text[], :mode::int[], :run_at::bigint[], :hold_ms::bigint[],
-            :payload::text[], :options::text[], :alone_key::text[], :carried::text[], :schedule::text[],
-            :unique_key::text[], :latest::boolean[]
-        ) WITH ORDINALITY u(
-            queue, kind, mode, run_at, hold_ms, payload, options, alone_key, carried, schedule,
-            unique_key, latest, place
-        )
-        ORDER BY u.place
-    ) r
+WITH made AS MATERIALIZED (
+    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, cardinality(:kind::text[]))
+), i AS MATERIALIZED (
+    SELECT u.* FROM made CROSS JOIN LATERAL unnest(
+        made.ids, :queue::text[], :kind::text[], :mode::int[], :run_at::bigint[], :hold_ms::bigint[],
+        :payload::text[], :options::text[], :alone_key::text[], :carried::text[], :schedule::text[],
+        :unique_key::text[], :latest::boolean[]
+    ) u(
+        id, queue, kind, mode, run_at, hold_ms, payload, options, alone_key, carried, schedule, unique_key, latest
+    )
 ), kept AS (
     INSERT INTO {jobs} AS j (
         id, queue, kind, mode, run_at, due, hold_ms, payload, options, alone_key, carried, schedule,
@@ -118,7 +108,7 @@ WITH i AS MATERIALIZED (
     SELECT
         i.id, i.queue, i.kind, i.mode, i.run_at, i.run_at, i.hold_ms, i.payload, i.options, i.alone_key, i.carried,
         i.schedule, i.unique_key, :created_at::bigint
-    FROM i ORDER BY i.kind, i.unique_key, i.place
+    FROM i ORDER BY i.kind, i.unique_key
     ON CONFLICT (kind, unique_key) WHERE unique_key IS NOT NULL DO UPDATE SET
         run_at = CASE
             WHEN (excluded.kind, excluded.unique_key) IN (SELECT m.kind, m.unique_key FROM i m WHERE m.latest)
@@ -131,8 +121,7 @@ WITH i AS MATERIALIZED (
     RETURNING j.id, j.kind, j.unique_key
 )
 SELECT
-    (SELECT array_agg(i.id ORDER BY i.place) FROM i),
-    array_agg(kept.id), array_agg(kept.kind), array_agg(kept.unique_key),
+    (SELECT ids FROM made), array_agg(kept.id), array_agg(kept.kind), array_agg(kept.unique_key),
     CASE WHEN :channel::text IS NOT NULL THEN pg_notify(:channel::text, :tag::text) END
 FROM kept WHERE kept.unique_key IS NOT NULL;
 
