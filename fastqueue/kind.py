@@ -184,8 +184,8 @@ class Kind(Pushing[T]):
     def on_fail(self, function: F, /) -> F:
         """Decorator: called once when a job of this kind has failed for good and the store has kept it.
 
-        It is called with the value and the error, has the kind's time limit, and is not cut by the queue's stop. What it
-        raises is logged, and nothing else happens.
+        It is called with the value and the error, has the kind's time limit, and the queue's stop does not cut it. What
+        it raises is logged, and nothing else happens.
 
         Raises:
             KindError: it cannot be called with a value and an error.

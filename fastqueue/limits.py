@@ -48,8 +48,8 @@ class _Counted(Protocol):
 class Throttle:
     """At most `max` starts in each `window`, over all instances, counted in a store.
 
-    The window is fixed: it begins with its first start and ends `window` later whatever comes meanwhile. A start that is
-    refused counts, and does not lengthen it.
+    The window is fixed: it begins with its first start and ends `window` later whatever comes meanwhile. A start that
+    is refused counts, and does not lengthen it.
 
     Args:
         max: Starts in a window, 1 or more. Default 5.

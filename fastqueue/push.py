@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import anyio.from_thread
+from typing import TYPE_CHECKING, TypeVar
 
 from fastqueue.carriers import carried_text
 from fastqueue.clock import as_moment
-from fastqueue.errors import OptionError, StoreUnavailable, Unsupported, WrongPlace
+from fastqueue.errors import OptionError, Unsupported, WrongPlace
+from fastqueue.home import in_worker_thread, on_a_loop
 from fastqueue.job import Moment, NewJob, Pushed
 from fastqueue.kind import Kind
 from fastqueue.pushing import How, Pushing
@@ -24,81 +21,9 @@ from fastqueue.worker.call import HandlerThread
 if TYPE_CHECKING:
     from fastqueue.queue import Queue
 
-__all__ = ["Coalescer", "InStore", "InTransaction"]
+__all__ = ["AfterCommit", "InStore", "InTransaction"]
 
 T = TypeVar("T")
-
-MOST_AT_ONCE = 1000
-
-
-class Coalescer:
-    """One push in flight; whatever is pushed meanwhile goes together in the next, each caller with its own answer."""
-
-    def __init__(self, push: Callable[[Sequence[NewJob]], Awaitable[list[Pushed]]]) -> None:
-        self._push = push
-        self._waiting: deque[tuple[Sequence[NewJob], asyncio.Future[list[Pushed]]]] = deque()
-        self._busy = False
-        self._task: asyncio.Task[None] | None = None
-
-    async def push(self, jobs: Sequence[NewJob]) -> list[Pushed]:
-        """Keep the jobs of one caller, all or none."""
-        if not self._busy:
-            self._busy = True
-            try:
-                return await self._push(jobs)
-            finally:
-                self._go_on()
-        mine: asyncio.Future[list[Pushed]] = asyncio.get_running_loop().create_future()
-        waits = (jobs, mine)
-        self._waiting.append(waits)
-        try:
-            return await mine
-        except asyncio.CancelledError:
-            if waits in self._waiting:
-                self._waiting.remove(waits)
-            raise
-
-    def _go_on(self) -> None:
-        if self._waiting:
-            self._task = asyncio.create_task(self._flush(), name="fastqueue-push")
-        else:
-            self._busy = False
-
-    async def _flush(self) -> None:
-        try:
-            while self._waiting:
-                batch = [self._waiting.popleft()]
-                size = len(batch[0][0])
-                while self._waiting and size + len(self._waiting[0][0]) <= MOST_AT_ONCE:
-                    batch.append(self._waiting.popleft())
-                    size += len(batch[-1][0])
-                await self._deliver(batch)
-                # One turn, so that the callers just answered can join the next batch with those that came meanwhile.
-                await asyncio.sleep(0)
-        finally:
-            self._busy = False
-
-    async def _deliver(self, batch: list[tuple[Sequence[NewJob], asyncio.Future[list[Pushed]]]]) -> None:
-        try:
-            pushed = await self._push([job for jobs, _ in batch for job in jobs])
-        except BaseException as error:
-            if len(batch) == 1 or isinstance(error, StoreUnavailable | asyncio.CancelledError):
-                for _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
-                if isinstance(error, asyncio.CancelledError):
-                    raise
-                return
-            # One bad job fails its own caller, not its neighbours: halve until it is alone.
-            half = len(batch) // 2
-            await self._deliver(batch[:half])
-            await self._deliver(batch[half:])
-            return
-        start = 0
-        for jobs, future in batch:
-            if not future.done():
-                future.set_result(pushed[start : start + len(jobs)])
-            start += len(jobs)
 
 
 class InStore(Pushing[T]):
@@ -117,12 +42,12 @@ class InStore(Pushing[T]):
                 await self._store.open()
                 return await self._store.push(jobs, now=queue.clock.now()) if jobs else []
             await queue.ready()
-            pushed = await queue.coalescer.push(jobs) if jobs else []
+            pushed = await queue.home.coalescer.push(jobs, queue.clock.now()) if jobs else []
         queue.pushed(jobs)
         return pushed
 
     def _push_sync(self, values: Sequence[T], how: How) -> list[Pushed]:
-        return self._queue.from_outside(lambda: self._push(values, how), self._kind.name)
+        return self._queue.home.from_outside(lambda: self._push(values, how), self._kind.name)
 
 
 class InTransaction(Pushing[T]):
@@ -132,7 +57,7 @@ class InTransaction(Pushing[T]):
         self._queue, self._kind, self._enlisted = queue, kind, enlisted
 
     def _check_awaitable(self) -> None:
-        if self._enlisted.sync and not _on_a_loop():
+        if self._enlisted.sync and not on_a_loop():
             raise _unawaitable(self._kind.name)
         refuse_unawaitable(self._kind.name)
 
@@ -148,7 +73,7 @@ class InTransaction(Pushing[T]):
         queue = self._queue
         with prepared(queue, self._kind, values, how) as jobs:
             if not queue.is_open:
-                queue.from_outside(queue.ready, self._kind.name)
+                queue.home.from_outside(queue.ready, self._kind.name)
             pushed = self._enlisted.push_sync(jobs, now=queue.clock.now()) if jobs else []
         self._enlisted.after_commit(lambda: queue.committed(jobs), pushed=len(jobs))
         return pushed
@@ -175,8 +100,8 @@ class AfterCommit(Pushing[T]):
             kept = list(jobs)
         if not self._after(lambda: queue.push_later(kept), len(kept)):
             raise Unsupported(
-                f"kind {self._kind.name!r}: the {queue.store.name} store joins no transactions, and this handle cannot tell "
-                "when it commits: push after the commit, or give a SQLAlchemy session"
+                f"kind {self._kind.name!r}: the {queue.store.name} store joins no transactions, and this handle cannot "
+                "tell when it commits: push after the commit, or give a SQLAlchemy session"
             )
         return [Pushed(0, True) for _ in kept]
 
@@ -209,37 +134,11 @@ def _run_at(kind: str, now: Moment, how: How) -> Moment:
 
 def refuse_unawaitable(kind: str) -> None:
     """Refuse a push in a plain function that the server or the worker runs in a thread: nobody could await it."""
-    if _on_a_loop():
+    if on_a_loop():
         return
-    if isinstance(threading.current_thread(), HandlerThread) or _in_worker_thread():
+    if isinstance(threading.current_thread(), HandlerThread) or in_worker_thread():
         raise _unawaitable(kind)
-
-
-def run_in_worker_thread(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run on the event loop that started this worker thread."""
-    return anyio.from_thread.run(call)
-
-
-def in_worker_thread() -> bool:
-    """Whether this is a thread that an event loop started for a plain function, such as a `def` route."""
-    return _in_worker_thread()
 
 
 def _unawaitable(kind: str) -> WrongPlace:
     return WrongPlace(f"push of {kind!r} in a plain function, where nobody awaits it: write push_sync(...)")
-
-
-def _on_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _in_worker_thread() -> bool:
-    try:
-        anyio.from_thread.check_cancelled()
-    except RuntimeError:
-        return False
-    return True

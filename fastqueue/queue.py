@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from contextvars import Context
 from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
@@ -14,15 +12,16 @@ from typing import Any, TypeVar
 from fastqueue.carriers import Carrier
 from fastqueue.clock import Clock, as_moment
 from fastqueue.codec import check_name
-from fastqueue.errors import OptionError, RegistrationError, Unsupported, WrongPlace
+from fastqueue.errors import OptionError, RegistrationError, Unsupported
 from fastqueue.health import Health, health_of
+from fastqueue.home import Home
 from fastqueue.job import NewJob, StoredJob
 from fastqueue.kind import Kind, Scheduled
 from fastqueue.kinds import Kinds
 from fastqueue.limits import Limiter, Throttle
 from fastqueue.options import Defaults
 from fastqueue.outcome import Ran
-from fastqueue.push import AfterCommit, Coalescer, InStore, InTransaction, in_worker_thread, run_in_worker_thread
+from fastqueue.push import AfterCommit, InStore, InTransaction
 from fastqueue.pushing import Pushing
 from fastqueue.settings import Seconds, as_count, as_seconds
 from fastqueue.store import FailedJobs, Keep, Store
@@ -92,15 +91,12 @@ class Queue(Kinds):
         self.clock = Clock(clock)
         self.state = "never started"
         self.keeps_carried = Keep.CARRIED in self.store.keeps
-        self.coalescer = Coalescer(self._store_push)
+        self.home = Home(self.store)
         self.schedules: list[tuple[Kind[Any], Scheduled]] = []
         self.worker: Worker | None = None
         self._factory: object = None
         self._started = False
         self._hinted = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening: asyncio.Task[None] | None = None
-        self._later: set[asyncio.Task[Any]] = set()
 
     def __repr__(self) -> str:
         return f"<Queue on {self.store.name}: {len(self._kinds)} kinds, {self.state}>"
@@ -210,7 +206,7 @@ class Queue(Kinds):
         """A transaction with jobs has committed: wake the workers here, and tell the other processes."""
         self.pushed(jobs)
         if self.store.wakes is not None:
-            self._soon(self.store.wakes.tell)
+            self.home.soon(self.store.wakes.tell)
 
     def push_later(self, jobs: Sequence[NewJob]) -> None:
         """Push jobs whose transaction has committed, to a store that could not join it."""
@@ -218,13 +214,13 @@ class Queue(Kinds):
         async def push() -> None:
             try:
                 await self.ready()
-                await self.coalescer.push(jobs)
+                await self.home.coalescer.push(jobs, self.clock.now())
                 self.pushed(jobs)
             except Exception as error:
                 log.error("%d jobs could not be pushed after their commit", len(jobs), exc_info=error)
 
-        if not self._soon(push):
-            self.from_outside(push, jobs[0].kind)
+        if not self.home.soon(push):
+            self.home.from_outside(push, jobs[0].kind)
 
     def wake(self) -> None:
         """Look for work now. From any thread, any loop, or none.
@@ -249,9 +245,6 @@ class Queue(Kinds):
             raise Unsupported(f"the {self.store.name} store begins no transactions for the app; push outside one")
         return _Waking(begin(), self)
 
-    async def _store_push(self, jobs: Sequence[NewJob]) -> list[Any]:
-        return await self.store.push(jobs, now=self.clock.now())
-
     def _hint(self) -> None:
         if self.state == "never started" and not self._hinted:
             self._hinted = True
@@ -265,37 +258,15 @@ class Queue(Kinds):
     @property
     def is_open(self) -> bool:
         """Whether the store is open on a loop that still runs."""
-        return self._loop is not None and not self._loop.is_closed()
+        return self.home.is_open
 
     async def ready(self) -> None:
         """Open the store on this event loop, if it is not."""
-        loop = asyncio.get_running_loop()
-        if self._loop is loop:
-            return
-        if self._opening is None or self._opening.get_loop() is not loop:
-            self._opening = loop.create_task(self._open(loop), name="fastqueue-open", context=Context())
-        opening = self._opening
-        try:
-            await asyncio.shield(opening)
-        finally:
-            if opening.done() and self._opening is opening:
-                self._opening = None
-
-    async def _open(self, loop: asyncio.AbstractEventLoop) -> None:
-        await self.store.open()
-        self.coalescer = Coalescer(self._store_push)
-        self._loop = loop
+        await self.home.ready()
 
     async def close(self) -> None:
         """Close the store. A later push opens it again."""
-        while self._later:
-            await asyncio.wait(self._later, timeout=5)
-            if self._loop is None:
-                break
-            self._later = {task for task in self._later if not task.done()}
-            break
-        self._loop = None
-        await self.store.close()
+        await self.home.close()
 
     async def __aenter__(self) -> Queue:
         await self.ready()
@@ -305,46 +276,6 @@ class Queue(Kinds):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-    def from_outside(self, call: Callable[[], Coroutine[Any, Any, T]], kind: str) -> T:
-        """Run a coroutine from a plain function: on the loop that started its thread, on the workers', or on one of its own."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass
-        else:
-            raise WrongPlace(f"push_sync of {kind!r} would block the event loop: write await push(...)")
-        if in_worker_thread():
-            return run_in_worker_thread(call)
-        if self._loop is not None and self._loop.is_running():
-            return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
-
-        async def alone() -> T:
-            async with self:
-                return await call()
-
-        return asyncio.run(alone())
-
-    def _soon(self, call: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-        """Start a coroutine on the store's loop, from any thread; False: no loop runs."""
-        loop = self._loop
-        if loop is None or not loop.is_running():
-            return False
-
-        def start() -> None:
-            task = loop.create_task(call(), name="fastqueue-after-commit", context=Context())
-            self._later.add(task)
-            task.add_done_callback(self._later.discard)
-
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is loop:
-            start()
-        else:
-            loop.call_soon_threadsafe(start)
-        return True
 
     # -- running ---------------------------------------------------------------------------------------------------
 

@@ -335,8 +335,8 @@ class Throttles(ABC):
     async def hit(self, key: str, *, now: Moment, window_ms: int) -> Hits:
         """Count one try and answer how many there were, in one step.
 
-        T1: a window begins with its first try and ends `window_ms` later whatever comes meanwhile. T2: a try at the very
-        end begins a new one. T3: keys are apart. T4: n tries at once give 1..n, each once.
+        T1: a window begins with its first try and ends `window_ms` later whatever comes meanwhile. T2: a try at the
+        very end begins a new one. T3: keys are apart. T4: n tries at once give 1..n, each once.
         """
 
     @abstractmethod

@@ -40,6 +40,5 @@ def store_of(where: Store | str) -> Store:
         raise OptionError(f"no store for {scheme}:// URLs; there are {known}")
     module, name = _BY_SCHEME[scheme]
     made: Any = getattr(import_module(f"fastqueue.stores.{module}"), name)
-    if scheme == "memory":
-        return made()
-    return made.from_url(where) if hasattr(made, "from_url") else made(where)
+    store: Store = made() if scheme == "memory" else made.from_url(where) if hasattr(made, "from_url") else made(where)
+    return store

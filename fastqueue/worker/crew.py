@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from fastqueue.clock import as_datetime
 from fastqueue.codec import error_text
 from fastqueue.errors import StoreUnavailable
 from fastqueue.job import Claimed, Moment
 from fastqueue.outcome import Outcome, Settlement
+from fastqueue.worker.beside import follow_clock, listen
 from fastqueue.worker.claim import LookAhead
 from fastqueue.worker.run import Attempt, End, attempt_of, extra, judge, line, perform
 from fastqueue.worker.settle import SETTLE_BOUND, Settler, observe, tell_on_fail
@@ -40,7 +40,6 @@ STALL = 0.05
 TURN = 0.002
 """Seconds of starting runs in one turn of the loop, so that a web server on the same loop stays quick."""
 
-_CLOCK_ASKED_EVERY = 60.0
 _LONGEST_PAUSE = 10.0
 
 
@@ -81,9 +80,9 @@ class Worker:
     async def run(self) -> None:
         """Work until cancelled, then stop in order."""
         root = self._task(self._work(), "fastqueue-worker")
-        sides = [self._task(self._follow_clock(), "fastqueue-clock")]
+        sides = [self._task(follow_clock(self.queue), "fastqueue-clock")]
         if self.queue.store.wakes is not None:
-            sides.append(self._task(self._listen(), "fastqueue-listen"))
+            sides.append(self._task(listen(self.queue, self.wake.set), "fastqueue-listen"))
         try:
             await asyncio.shield(root)
         except asyncio.CancelledError:
@@ -340,42 +339,6 @@ class Worker:
             if not self._tasks:
                 # What ended last may still be on its way to its on_fail.
                 await self.settler.finish(left)
-
-    # -- beside the claimer ----------------------------------------------------------------------------------------
-
-    async def _listen(self) -> None:
-        while self.queue.store.wakes is not None:
-            try:
-                await self.queue.ready()
-                await self.queue.store.wakes.listen(self.wake.set)
-            except Exception as error:
-                log.debug("listening failed, trying again", exc_info=error)
-            await asyncio.sleep(self.queue.poll)
-
-    async def _follow_clock(self) -> None:
-        """Measure how far the store's clock is from this machine's: due, hold and schedule moments use the store's."""
-        if self.queue.store.time is None or self.queue.clock.source is not None:
-            return
-        warned = False
-        while True:
-            try:
-                await self.queue.ready()
-                before = Moment(self._machine_now())
-                theirs = await self.queue.store.time.now()
-                offset = theirs - (before + self._machine_now()) // 2
-                self.queue.clock.offset_ms = offset
-                if abs(offset) > 1000 and not warned:
-                    warned = True
-                    at = as_datetime(theirs).isoformat()
-                    log.warning(
-                        "this machine's clock is %+.1f s from the store's (%s); the store's is used", -offset / 1000, at
-                    )
-            except Exception as error:
-                log.debug("the store's clock could not be asked", exc_info=error)
-            await asyncio.sleep(_CLOCK_ASKED_EVERY)
-
-    def _machine_now(self) -> Moment:
-        return self.queue.clock.now() - self.queue.clock.offset_ms
 
     # -- drain -----------------------------------------------------------------------------------------------------
 

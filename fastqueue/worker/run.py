@@ -149,7 +149,7 @@ async def _ask(attempt: Attempt, limiter: Any) -> int:
 
 
 def _none(wait: Any) -> bool:
-    return (wait.total_seconds() if hasattr(wait, "total_seconds") else wait) <= 0
+    return bool((wait.total_seconds() if hasattr(wait, "total_seconds") else wait) <= 0)
 
 
 async def _handle(attempt: Attempt, value: Any) -> None:

@@ -1,0 +1,55 @@
+"""What goes on beside the claimer: listening for notices, and following the store's clock."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fastqueue.clock import as_datetime
+
+if TYPE_CHECKING:
+    from fastqueue.queue import Queue
+
+__all__ = ["follow_clock", "listen"]
+
+log = logging.getLogger("fastqueue")
+
+ASKED_EVERY = 60.0
+"""Seconds between two looks at the store's clock."""
+
+
+async def listen(queue: Queue, wake: Callable[[], None]) -> None:
+    """Wake for each notice of another process; the store reconnects by itself, and this begins again if it gives up."""
+    while queue.store.wakes is not None:
+        try:
+            await queue.ready()
+            await queue.store.wakes.listen(wake)
+        except Exception as error:
+            log.debug("listening failed, trying again", exc_info=error)
+        await asyncio.sleep(queue.poll)
+
+
+async def follow_clock(queue: Queue) -> None:
+    """Measure how far the store's clock is from this machine's: due, hold and schedule moments use the store's."""
+    if queue.store.time is None or queue.clock.source is not None:
+        return
+    warned = False
+    while True:
+        try:
+            await queue.ready()
+            before = queue.clock.now()
+            theirs = await queue.store.time.now()
+            between = (before + queue.clock.now()) // 2
+            queue.clock.offset_ms += theirs - between
+            if abs(queue.clock.offset_ms) > 1000 and not warned:
+                warned = True
+                log.warning(
+                    "this machine's clock is %+.1f s from the store's (%s there); the store's is used",
+                    -queue.clock.offset_ms / 1000,
+                    as_datetime(theirs).isoformat(),
+                )
+        except Exception as error:
+            log.debug("the store's clock could not be asked", exc_info=error)
+        await asyncio.sleep(ASKED_EVERY)
