@@ -110,6 +110,16 @@ SELECT id, kind, unique_key FROM {jobs} FORCE INDEX (`{bare:jobs_waits}`) WHERE 
 -- relies on: nothing
 SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
 
+-- name: push.snapshots
+-- Whether the server refuses to lock a row that a transaction at REPEATABLE READ sees otherwise: ON, OFF, or no row.
+-- relies on: nothing
+SHOW VARIABLES LIKE 'innodb_snapshot_isolation';
+
+-- name: push.seen
+-- Those of some jobs that this transaction sees.
+-- relies on: primary key
+SELECT id FROM {jobs} FORCE INDEX (PRIMARY) WHERE id IN (:ids) ORDER BY id;
+
 -- name: push.keep
 -- Those of them that no claim has taken meanwhile: none will until this transaction has ended.
 -- relies on: primary key
