@@ -43,7 +43,8 @@ class Ticker:
                         "error": error_text(error),
                     }
                     log.error("a schedule's run could not be pushed: %s", line(facts), extra=extra(facts))
-        return min(self._pushed.values(), default=None)
+        # One that failed, or has ended, leaves its last moment behind: the worker must not hurry after that.
+        return min((at for at in self._pushed.values() if at > now), default=None)
 
     async def _push_next(self, kind: Kind[Any], scheduled: Scheduled, now: Moment) -> None:
         following = scheduled.when.next(as_datetime(now))
@@ -74,6 +75,10 @@ def was_missed(kind: Kind[Any], job: Claimed, now: Moment) -> bool:
     """Whether a schedule's run came so late that its schedule, which skips missed runs, drops it."""
     for scheduled in kind.schedules:
         if scheduled.name == job.schedule and scheduled.missed == "skip":
-            following = scheduled.when.next(as_datetime(job.run_at))
-            return following is not None and as_moment("the schedule's answer", following) <= now
+            try:
+                following = scheduled.when.next(as_datetime(job.run_at))
+                return following is not None and as_moment("the schedule's answer", following) <= now
+            except Exception as error:
+                facts: dict[str, object] = {"kind": kind.name, "schedule": scheduled.name, "error": error_text(error)}
+                log.error("a schedule could not say whether its run was missed: %s", line(facts), extra=extra(facts))
     return False
