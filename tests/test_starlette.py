@@ -219,6 +219,23 @@ async def test_a_run_that_ends_unexpectedly_is_started_again(answer: Claim | Bas
     assert heard.states == ["restarting"] * 3
 
 
+async def test_a_run_that_was_well_for_a_while_is_started_again_at_once(
+    heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fastqueue.starlette, "HEALTHY", 0.0)
+    queue = heard.queue = Queue(Unsteady(claiming=[STRANGER] * 2))
+    ran = asyncio.Event()
+
+    @queue.handle("note")
+    async def note(number: int) -> None:
+        ran.set()
+
+    async with lifespan(queue)(None):
+        await note.push(1)
+        await asyncio.wait_for(ran.wait(), SOON)
+    assert [text.rpartition(" again in ")[2] for text in heard.errors] == ["0.05 s", "0.05 s"]
+
+
 async def test_the_app_can_stop_while_the_queue_waits_to_be_started_again(heard: Heard) -> None:
     queue = heard.queue = Queue(Unsteady(claiming=[STRANGER] * 100))
     async with lifespan(queue)(None):
