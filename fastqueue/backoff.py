@@ -138,7 +138,10 @@ def parse_backoff(text: str) -> Backoff | None:
     found = _SPEC.fullmatch(text)
     if found is None:
         return None
-    numbers = [float(number) for number in found["numbers"].split(",") if number.strip()]
+    try:
+        numbers = [float(number) for number in found["numbers"].split(",") if number.strip()]
+    except ValueError:
+        return None
     match found["name"], numbers:
         case "quartic", []:
             return Quartic()
