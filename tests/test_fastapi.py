@@ -490,6 +490,37 @@ class TestTwoScopes:
         assert site.kept == [1]
 
 
+class TestAStoreThatJoinsNoTransaction:
+    """It is pushed to right after the commit, and never after a rollback."""
+
+    async def test_has_the_jobs_of_what_was_committed(self, site: Site, app: FastAPI) -> None:
+        marker = Depends(site.session, scope="function")
+        queue = Queue("memory://")
+        mail = queue.handle("mail", site._send)
+        jobs = transactional(queue, Annotated[AsyncSession, marker])
+
+        @app.post("/refuses")
+        async def refuse(jobs: Annotated[Jobs, Depends(jobs)]) -> None:
+            await jobs(mail).push(1)
+            raise HTTPException(409)
+
+        @app.post("/commits")
+        async def commit(db: Annotated[AsyncSession, marker], jobs: Annotated[Jobs, Depends(jobs)]) -> None:
+            async with db.begin_nested() as savepoint:
+                await jobs(mail).push(2)
+                await savepoint.rollback()
+            async with db.begin_nested():
+                await jobs(mail).push(3)
+            assert await queue.store.jobs(now=0) == []
+
+        async with lifespan(queue)(app):
+            assert await site.post("/refuses") == 409
+            assert await site.post("/commits") == 200
+            async with asyncio.timeout(10):
+                await site.ran.wait()
+        assert [words for words in site.log if words.startswith("job")] == ["job 3"]
+
+
 async def test_tests_may_put_their_own_jobs_in_place(site: Site, app: FastAPI) -> None:
     marker = Depends(site.session, scope="function")
     jobs = transactional(site.queue, Annotated[AsyncSession, marker])
@@ -522,10 +553,17 @@ async def test_a_value_of_the_wrong_type_is_found_by_type_checkers_and_refused(s
 
 
 @pytest.mark.parametrize("scope", ["function", "request"])
-async def test_a_job_starts_after_the_commit_though_nobody_looks_for_it_before(site: Site, scope: Any) -> None:
-    """The queue would look in an hour: it is woken, and finds the job."""
+async def test_a_job_finds_what_was_written_beside_it_and_is_not_left_waiting(site: Site, scope: Any) -> None:
+    """The queue would look by itself in an hour; the commit wakes it."""
     queue = Queue(site.url, poll=3600)
-    mail = queue.handle("mail", site._send)
+    users: list[int] = []
+
+    @queue.handle("count")
+    async def count(number: int) -> None:
+        async with AsyncSession(site.engine) as session:
+            users.append((await session.scalars(text("SELECT count(*) FROM users"))).one())
+        site.ran.set()
+
     marker = Depends(site.session, scope=scope)
     jobs = transactional(queue, Annotated[AsyncSession, marker])
     site.app = app = FastAPI(lifespan=lifespan(queue))
@@ -533,10 +571,14 @@ async def test_a_job_starts_after_the_commit_though_nobody_looks_for_it_before(s
     @app.post("/")
     async def register(db: Annotated[AsyncSession, marker], jobs: Annotated[Jobs, Depends(jobs)]) -> None:
         async with db.begin_nested():
-            await jobs(mail).push(1)
+            await jobs(count).push(1)
+        await db.execute(text("INSERT INTO users VALUES ('ada')"))
 
+    async with AsyncSession(site.engine) as session:
+        await session.execute(text("CREATE TABLE users (name)"))
+        await session.commit()
     async with app.router.lifespan_context(app):
         assert await site.post() == 200
         async with asyncio.timeout(10):
             await site.ran.wait()
-    assert site.log.index("commit") < site.log.index("job 1")
+    assert users == [1]
