@@ -364,6 +364,24 @@ class TestPlainFunctions:
         assert await site.post() == 200
         assert site.kept == [1]
 
+    async def test_wake_the_workers_from_the_thread_they_commit_in(self, site: Site) -> None:
+        queue = Queue(site.url, poll=3600)
+        mail = queue.handle("mail", site._send)
+        marker = Depends(site.plain_session)
+        jobs = transactional(queue, Annotated[sqlmodel.Session, marker])
+        site.app = app = FastAPI(lifespan=lifespan(queue))
+
+        @app.post("/")
+        def register(db: Annotated[sqlmodel.Session, marker], jobs: Annotated[Jobs, Depends(jobs)]) -> None:
+            jobs(mail).push_sync(1)
+            db.commit()
+
+        async with app.router.lifespan_context(app):
+            assert await site.post() == 200
+            async with asyncio.timeout(10):
+                await site.ran.wait()
+        assert "job 1" in site.log
+
 
 class TestTheEnd:
     """After the transaction nothing commits a push any more, so it is refused and not lost."""
