@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
-from fastqueue import FailedJob, Queue
+from fastqueue import Queue, StoredJob
 
 __all__ = ["USAGE", "UsageError", "jobs"]
 
@@ -18,6 +18,10 @@ usage: python -m example_app                       serve the app
        python -m example_app jobs forget all
        python -m example_app help                  show this
 """
+
+
+_EVERY = 1_000_000
+"""More failed jobs than there ever are."""
 
 
 class UsageError(Exception):
@@ -40,7 +44,7 @@ async def jobs(queue: Queue, words: Sequence[str]) -> int:
     match words:
         case []:
             async with queue:
-                return _list(await queue.failed())
+                return _list(await queue.failed(limit=_EVERY))
         case ["retry", *ids] if ids:
             return await _each(queue, ids, queue.run_again, "back to run: the app finds {them} at its next poll")
         case ["forget", *ids] if ids:
@@ -54,7 +58,7 @@ async def _each(queue: Queue, words: Sequence[str], do: Callable[[int], Awaitabl
     chosen = [] if every else [_id(word) for word in words]
     async with queue:
         if every:
-            chosen = [job.id for job in await queue.failed()]
+            chosen = [job.id for job in await queue.failed(limit=_EVERY)]
         missing = [id for id in chosen if not await do(id)]
     count = len(chosen) - len(missing)
     print(f"{_count(count, 'job')} {done.format(them='it' if count == 1 else 'them')}.")
@@ -69,7 +73,7 @@ def _id(word: str) -> int:
     return int(word)
 
 
-def _list(failed: Sequence[FailedJob]) -> int:
+def _list(failed: Sequence[StoredJob]) -> int:
     if not failed:
         print("No job has failed.")
         return 0
@@ -80,7 +84,7 @@ def _list(failed: Sequence[FailedJob]) -> int:
         by = f", pushed by request {_plain(request)}" if request else ""
         print(f"  {job.id}  {_plain(job.kind)}  {job.failed_at:%Y-%m-%d %H:%M:%S} UTC", end="")
         print(f", after {_count(job.attempts, 'attempt')}{by}")
-        print(f"      value  {_plain(job.payload)}\n      error  {_plain(job.error)}\n")
+        print(f"      value  {_plain(job.payload)}\n      error  {_plain(job.error or '')}\n")
     print("Run one again:  python -m example_app jobs retry <id>   (or all)")
     print("Drop one:       python -m example_app jobs forget <id>  (or all)")
     return 0

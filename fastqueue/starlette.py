@@ -81,6 +81,8 @@ def lifespan(queue: Queue, *others: AnyLifespan, run: bool = True, state: str | 
 
     @asynccontextmanager
     async def own(app: Any) -> AsyncGenerator[Mapping[str, Any]]:
+        # Opened here even where nothing runs: a first push inside a transaction could not make the tables beside it.
+        await _opened(queue)
         workers = await _started(queue) if run else None
         if workers is None:
             queue.state = "elsewhere"
@@ -118,8 +120,8 @@ def combine(*lifespans: AnyLifespan) -> Lifespan:
     return combined
 
 
-async def _started(queue: Queue) -> asyncio.Task[None]:
-    """Open the store and start the workers."""
+async def _opened(queue: Queue) -> None:
+    """Open the store; one that cannot be reached is tried again later, one that cannot be used ends the start."""
     try:
         await queue.ready()
     except StoreUnavailable as error:
@@ -127,6 +129,10 @@ async def _started(queue: Queue) -> asyncio.Task[None]:
     except BaseException:
         await _closed(queue)
         raise
+
+
+async def _started(queue: Queue) -> asyncio.Task[None]:
+    """Start the workers."""
     # In an empty context: a span or an ID that the start's context holds would be every job's.
     workers = asyncio.get_running_loop().create_task(_keep_running(queue), name="fastqueue", context=Context())
     await asyncio.sleep(0)
