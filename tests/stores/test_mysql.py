@@ -10,7 +10,7 @@ from fastqueue.errors import OptionError, StoreUnavailable
 from fastqueue.outcome import Settlement
 from fastqueue.stores._sql import Call, Statement
 from fastqueue.stores.mysql import MySQLStore
-from fastqueue.stores.mysql._address import Address
+from fastqueue.stores.mysql._address import Address, refuse_old
 from tests.stores.mysql_rows import NOW, TOKENS, claimed, connected, job, opened, seed, there
 
 
@@ -64,6 +64,20 @@ def test_an_address_that_is_none_is_refused_with_the_remedy_and_without_the_pass
         MySQLStore(url)
     assert message in str(refused.value)
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("version", ["8.0.19", "8.4.3-commercial", "9.1.0", "5.5.5-10.6.21-MariaDB", "11.8.2-MariaDB"])
+def test_a_server_that_is_new_enough_is_taken(version: str) -> None:
+    refuse_old(version)
+
+
+@pytest.mark.parametrize(
+    ("version", "named"),
+    [("5.7.44-log", "MySQL 5.7.44"), ("8.0.18", "MySQL 8.0.18"), ("5.5.5-10.5.29-MariaDB", "MariaDB 10.5.29")],
+)
+def test_a_server_that_is_too_old_is_refused(version: str, named: str) -> None:
+    with pytest.raises(OptionError, match=rf"leads to {named}.*needs MySQL 8\.0\.19 or MariaDB 10\.6\.0, or newer"):
+        refuse_old(version)
 
 
 def test_a_store_shows_its_address_without_the_password() -> None:

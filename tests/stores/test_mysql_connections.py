@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import AbstractContextManager
 from random import Random
@@ -160,6 +161,28 @@ async def test_a_connection_is_in_read_committed_and_forgets_its_locks_when_it_f
         )
         found = {name if name in names else "isolation": value for name, value in rows}
         assert found == dict(zip(names, ("READ-COMMITTED", "5", str(idle_for), "+00:00"), strict=True))
+
+
+async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastqueue.stores.mysql._connections.CONNECTS_WITHIN", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(StoreUnavailable, match="is not available: TimeoutError"):
+            await MySQLStore(f"mysql://db@127.0.0.1:{port}/app").open()
+
+
+async def test_a_statement_that_is_never_answered_is_given_up(
+    store: MySQLStore, mysql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.push([job()], now=NOW)
+    monkeypatch.setattr("fastqueue.stores.mysql._access.ANSWERS_WITHIN", 0.05)
+    with connected(mysql_url) as other:
+        other.execute("LOCK TABLES fastqueue_jobs WRITE")
+        with pytest.raises(StoreUnavailable, match=r"is not available: no answer for 0\.05 s"):
+            await claimed(store)
+        other.execute("UNLOCK TABLES")
+    monkeypatch.undo()
+    assert len(await claimed(store)) == 1
 
 
 async def test_calls_beyond_the_pool_s_size_wait_their_turn(store: MySQLStore, mysql_url: str) -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 from fastqueue.errors import StoreUnavailable
 from fastqueue.stores._sql import Call, Got, Steps, Tables, run
 from fastqueue.stores.mysql._address import Address
-from fastqueue.stores.mysql._connections import Connections, Pool, contended
+from fastqueue.stores.mysql._connections import Connections, Execute, Pool, contended
 from fastqueue.stores.mysql._repeats import MySQLStatements
 
 __all__ = ["Access"]
 
 R = TypeVar("R")
+
+ANSWERS_WITHIN = 60.0
+"""Seconds for the statements of a call, and for a connection to run them on."""
 
 TRIES = 6
 """How often something is tried that the server refuses because others are in its way."""
@@ -70,12 +74,7 @@ class Access:
 
     async def each(self, pool: Pool, steps: Callable[[], Steps[R]]) -> R:
         """Run statements on one connection, each by itself, on a pool with autocommit; they may be run again."""
-
-        async def attempt() -> R:
-            async with pool.statements() as execute:
-                return await run(steps(), execute)
-
-        return await again(attempt)
+        return await again(lambda: self._run(pool.statements(), steps()))
 
     async def together(self, pool: Pool, steps: Callable[[], Steps[R]]) -> R:
         """Run statements in one transaction."""
@@ -83,8 +82,16 @@ class Access:
 
     async def once(self, pool: Pool, steps: Callable[[], Steps[R]]) -> R:
         """The same, not again when others are in the way."""
-        async with pool.transaction() as execute:
-            return await run(steps(), execute)
+        return await self._run(pool.transaction(), steps())
+
+    async def _run(self, borrowed: AbstractAsyncContextManager[Execute], steps: Steps[R]) -> R:
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN), borrowed as execute:
+                return await run(steps, execute)
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                f"MySQL at {self.address.shown} is not available: no answer for {ANSWERS_WITHIN:g} s"
+            ) from error
 
     async def identify(self) -> str:
         """The identity of the tables, read once."""

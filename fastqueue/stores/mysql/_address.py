@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fastqueue.errors import OptionError
 
-__all__ = ["Address"]
+__all__ = ["Address", "refuse_old"]
+
+_OLDEST = {"MySQL": (8, 0, 19), "MariaDB": (10, 6, 0)}
 
 _SCHEMES = ("mysql", "mariadb")
 _FILES = {"ssl_ca": "ca", "ssl_cert": "cert", "ssl_key": "key"}
@@ -74,3 +77,18 @@ def _encryption(query: Mapping[str, str]) -> dict[str, Any]:
         elif name.startswith(("ssl", "tls")):
             raise OptionError(f"dsn has {name!r}; about encryption it takes ssl, ssl_ca, ssl_cert and ssl_key")
     return {"ssl": files or True} if wanted or files else {}
+
+
+def refuse_old(version: str) -> None:
+    """Refuse a server that does not know all that the store says to it; `version` is how the server names its own.
+
+    Raises:
+        OptionError: it is older than MySQL 8.0.19 or MariaDB 10.6.
+    """
+    name = "MariaDB" if "MariaDB" in version else "MySQL"
+    # MariaDB puts a number before its own, for programs that look at the first digit only.
+    version = version.removeprefix("5.5.5-")
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))
+    if numbers < _OLDEST[name]:
+        oldest = " or ".join(f"{name} {'.'.join(map(str, least))}" for name, least in _OLDEST.items())
+        raise OptionError(f"dsn leads to {name} {version}; the store needs {oldest}, or newer: upgrade the server")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from fastqueue.errors import MissingDriver, StoreUnavailable
 from fastqueue.stores._sql import Call, Got, Statement
-from fastqueue.stores.mysql._address import Address
+from fastqueue.stores.mysql._address import Address, refuse_old
 
 if TYPE_CHECKING:
     from asyncmy.connection import Connection
@@ -19,7 +19,7 @@ __all__ = ["Connections", "Execute", "Pool", "contended", "driver"]
 Execute: TypeAlias = Callable[[Call], Awaitable[Got]]
 """Runs a statement on a connection."""
 
-CONNECTS_WITHIN = 10
+CONNECTS_WITHIN = 10.0
 CLOSES_WITHIN = 5.0
 ENDS_WITHIN = 5.0
 """Seconds for a connection to be made, to be closed, and to be ended by the server."""
@@ -171,20 +171,21 @@ class Pool:
 
     async def _connect(self) -> Connection:
         try:
-            connection: Connection = await driver().connect(
-                **self.address.arguments,
-                charset="utf8mb4",
-                autocommit=self._autocommit,
-                connect_timeout=CONNECTS_WITHIN,
-                program_name="fastqueue",
-            )
-            await self._set_up(connection)
+            async with asyncio.timeout(CONNECTS_WITHIN):
+                connection: Connection = await driver().connect(
+                    **self.address.arguments,
+                    charset="utf8mb4",
+                    autocommit=self._autocommit,
+                    program_name="fastqueue",
+                )
+                await self._set_up(connection)
         except (OSError, driver().Error) as error:
             raise self._unavailable(error) from error
         return connection
 
     async def _set_up(self, connection: Connection) -> None:
         try:
+            refuse_old(connection.get_server_info())
             execute = _executor(connection)
             await execute(_READ_COMMITTED)
             settings = (
@@ -222,7 +223,8 @@ class Pool:
             self._idle.append((connection, asyncio.get_running_loop().time()))
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
-        return StoreUnavailable(f"MySQL at {self.address.shown} is not available: {error or type(error).__name__}")
+        text = str(error) or type(error).__name__
+        return StoreUnavailable(f"MySQL at {self.address.shown} is not available: {text}")
 
 
 class Connections:
