@@ -7,6 +7,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Coroutine
+from contextlib import suppress
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ class Worker:
             self.wake.set()
             # Shielded, since every further await in a cancelled scope would fail, and nothing would be put back.
             with anyio.CancelScope(shield=True):
-                await self._stop(root)
+                await self._to_the_end(self._task(self._stop(root), "fastqueue-stop"))
             raise
         finally:
             self._watch.close()
@@ -304,6 +305,14 @@ class Worker:
             )
 
     # -- the stop --------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    async def _to_the_end(stop: asyncio.Task[None]) -> None:
+        """Wait for the stop, which is bounded, however often its caller is cancelled meanwhile."""
+        while not stop.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({stop})
+        stop.result()
 
     async def _stop(self, root: asyncio.Task[None]) -> None:
         """No claim any more; grace; then cancel and put back; then no longer than the tail."""
