@@ -57,7 +57,7 @@ async def stopped(task: asyncio.Task[None]) -> None:
 
 async def kept(store: MemoryStore) -> list[StoredJob]:
     """All jobs that a store has."""
-    return await store.jobs(now=0)
+    return await store.jobs(now=0, limit=10_000)
 
 
 async def taken(store: MemoryStore, kind: str, now: Moment, token: int = 1) -> list[Claimed]:
@@ -92,9 +92,7 @@ class Observed:
 class Faulty(MemoryStore):
     """Raises what it is given, call by call, until that is used up."""
 
-    def __init__(
-        self, *, claiming: Collection[Exception] = (), settling: Collection[Exception] = ()
-    ) -> None:
+    def __init__(self, *, claiming: Collection[Exception] = (), settling: Collection[Exception] = ()) -> None:
         super().__init__()
         self.claiming = list(claiming)
         self.settling = list(settling)

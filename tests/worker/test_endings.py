@@ -262,7 +262,7 @@ async def test_a_broken_backoff_costs_a_minute_and_says_so(
 ) -> None:
     queue = Queue(store, clock=clock)
 
-    @queue.handle("greet", backoff=lambda attempt: {}[attempt])
+    @queue.handle("greet", backoff=lambda attempt: 1 / (attempt - 1))
     async def greet(name: str) -> None:
         raise ValueError
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextvars import ContextVar
 
 import pytest
 
-from fastqueue import Queue
+from fastqueue import Defaults, Queue
 from fastqueue.clock import as_moment
 from fastqueue.errors import StoreUnavailable
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
-from tests.worker.stage import A_WHILE, Faulty, Observed, kept, lines, running, soon, until
+from tests.worker.stage import A_WHILE, Faulty, Observed, kept, lines, running, soon, taken, until
 
 
 async def idle(queue: Queue) -> None:
@@ -224,8 +225,6 @@ async def test_the_first_named_queue_comes_before_the_second_and_others_are_not_
 
 
 async def test_each_run_has_a_fresh_context(store: MemoryStore, observed: Observed) -> None:
-    from contextvars import ContextVar
-
     left_behind: ContextVar[str] = ContextVar("left_behind", default="nothing")
     queue, seen = Queue(store, workers=1, observe=observed), list[str]()
 
@@ -243,8 +242,6 @@ async def test_each_run_has_a_fresh_context(store: MemoryStore, observed: Observ
 
 
 async def test_a_long_run_keeps_its_hold(store: MemoryStore, clock: FakeClock, observed: Observed) -> None:
-    from fastqueue import Defaults
-
     queue = Queue(store, clock=clock, observe=observed, defaults=Defaults(margin=0.3, hold_at_most=0.3))
     begun, release = asyncio.Event(), asyncio.Event()
 
@@ -272,9 +269,6 @@ async def test_a_long_run_keeps_its_hold(store: MemoryStore, clock: FakeClock, o
 async def test_a_run_that_has_lost_its_hold_is_told_to_stop_and_its_end_changes_nothing(
     store: MemoryStore, clock: FakeClock, observed: Observed, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from fastqueue import Defaults
-    from tests.worker.stage import taken
-
     queue = Queue(store, clock=clock, observe=observed, defaults=Defaults(margin=0.3, hold_at_most=0.3))
     begun = asyncio.Event()
 

@@ -1,0 +1,312 @@
+"""How a queue stops: grace, then the cancel, then the tail; and what becomes of the jobs it cut."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+
+import fastqueue.worker.crew
+from fastqueue import Permanent, Queue, constant
+from fastqueue.clock import Clock
+from fastqueue.stores.memory import MemoryStore
+from tests.worker.stage import Faulty, Observed, kept, lines, running, soon, stopped, taken, until
+
+AT_ONCE = 0.001
+"""A grace that is over at once; 0 would be the job's own time limit."""
+
+
+async def bare() -> None:
+    await asyncio.Event().wait()
+
+
+async def in_a_task_group() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(bare())
+
+
+async def in_an_anyio_group() -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(bare)
+
+
+async def answering_with_an_error() -> None:
+    try:
+        await bare()
+    except asyncio.CancelledError:
+        raise ValueError("half done") from None
+
+
+async def answering_that_it_is_permanent() -> None:
+    try:
+        await bare()
+    except asyncio.CancelledError:
+        raise Permanent("half done") from None
+
+
+async def test_a_job_that_ends_within_the_grace_is_done_and_the_stop_waits_for_it(
+    store: MemoryStore, observed: Observed
+) -> None:
+    queue, begun, release = Queue(store, grace=20, observe=observed), asyncio.Event(), asyncio.Event()
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        begun.set()
+        await release.wait()
+
+    await greet.push("Ann")
+    async with running(queue) as run:
+        await soon(begun.wait())
+        run.cancel()
+        await asyncio.wait({run}, timeout=0.05)
+        assert not run.done()
+        assert queue.state == "stopping"
+        await greet.push("Bob")
+        release.set()
+    assert queue.state == "stopped"
+    assert observed.outcomes == ["done"]
+    assert [(job.payload, job.attempts) for job in await kept(store)] == [('"Bob"', 0)], "no claim after the stop"
+
+
+@pytest.mark.parametrize(
+    ("wait", "text"),
+    [
+        (bare, "CancelledError"),
+        (in_a_task_group, "CancelledError"),
+        (in_an_anyio_group, "Cancelled"),
+        (answering_with_an_error, "half done"),
+        (answering_that_it_is_permanent, "half done"),
+    ],
+)
+async def test_a_job_that_the_stop_cuts_is_put_back_due_now_and_free_whatever_it_raises(
+    store: MemoryStore,
+    observed: Observed,
+    caplog: pytest.LogCaptureFixture,
+    wait: Callable[[], Awaitable[None]],
+    text: str,
+) -> None:
+    caplog.set_level(logging.INFO, "fastqueue")
+    queue, begun = Queue(store, grace=AT_ONCE, observe=observed), asyncio.Event()
+
+    @queue.handle("greet", attempts=1, timeout=30)
+    async def greet(name: str) -> None:
+        begun.set()
+        await wait()
+
+    await greet.push("Ann")
+    async with running(queue):
+        await soon(begun.wait())
+    (job,) = await kept(store)
+    assert job.error is not None
+    assert text in job.error
+    assert (job.attempts, job.failed_ms) == (0, None)
+    assert observed.outcomes == ["put back"]
+    assert lines(caplog)[-1] == f"a job was put back, as the queue stops: kind=greet job={job.id}"
+    assert len(await taken(store, "greet", Clock().now())) == 1
+
+
+async def test_a_job_that_returns_after_the_stop_s_cancel_is_done(store: MemoryStore, observed: Observed) -> None:
+    queue, begun = Queue(store, grace=AT_ONCE, observe=observed), asyncio.Event()
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        begun.set()
+        try:
+            await bare()
+        except asyncio.CancelledError:
+            return
+
+    await greet.push("Ann")
+    async with running(queue):
+        await soon(begun.wait())
+    assert observed.outcomes == ["done"]
+    assert await kept(store) == []
+
+
+async def test_interruptions_are_free_three_times_then_counted_and_never_final(
+    store: MemoryStore, observed: Observed
+) -> None:
+    used: list[int] = []
+    for _ in range(6):
+        queue, begun = Queue(store, grace=AT_ONCE, observe=observed), asyncio.Event()
+
+        @queue.handle("greet", attempts=3)
+        async def greet(name: str, begun: asyncio.Event = begun) -> None:
+            begun.set()
+            await bare()
+
+        if not used:
+            await greet.push("Ann")
+        async with running(queue):
+            await soon(begun.wait())
+        (job,) = await kept(store)
+        used.append(job.attempts)
+    assert used == [0, 0, 0, 1, 2, 2]
+    assert observed.outcomes == ["put back"] * 6
+
+    last = Queue(store, observe=observed)
+
+    @last.handle("greet", attempts=3)
+    async def works(name: str) -> None:
+        return None
+
+    async with running(last):
+        while observed.outcomes[-1] != "done":
+            await observed.next()
+    assert observed.all[-1].attempt == 3
+
+
+async def test_a_failed_attempt_makes_interruptions_free_again(store: MemoryStore, observed: Observed) -> None:
+    for round in range(5):
+        queue, begun = Queue(store, grace=AT_ONCE, observe=observed), asyncio.Event()
+
+        @queue.handle("greet", attempts=9, backoff=constant(0))
+        async def greet(name: str, begun: asyncio.Event = begun, round: int = round) -> None:
+            if round == 2 and observed.outcomes[-1] == "put back":
+                raise ValueError
+            begun.set()
+            await bare()
+
+        if not round:
+            await greet.push("Ann")
+        async with running(queue):
+            await soon(begun.wait())
+    assert observed.outcomes == ["put back"] * 2 + ["retried"] + ["put back"] * 3
+    (job,) = await kept(store)
+    assert job.attempts == 1
+
+
+async def test_a_handler_that_swallows_every_cancel_cannot_hang_the_stop(
+    store: MemoryStore, observed: Observed, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fastqueue.worker.crew, "TAIL", 0.05)
+    queue = Queue(store, grace=AT_ONCE, observe=observed)
+    begun, release, cancels = asyncio.Event(), asyncio.Event(), list[str]()
+
+    @queue.handle("stubborn")
+    async def stubborn(name: str) -> None:
+        begun.set()
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                cancels.append(name)
+
+    pushed = await stubborn.push("Ann")
+    async with running(queue):
+        await soon(begun.wait())
+    assert cancels == ["Ann"]
+    assert lines(caplog, logging.WARNING) == [
+        f"the queue stops while jobs still run; they run again after their holds: stubborn {pushed.id}"
+    ]
+    (job,) = await kept(store)
+    assert job.state(Clock().now()) == "running", "its hold stands, so nothing runs it twice"
+    release.set()
+    assert (await observed.next()).outcome == "done"
+
+
+async def test_a_grace_of_nothing_is_each_job_s_own_time_limit(store: MemoryStore, observed: Observed) -> None:
+    queue, begun, release = Queue(store, grace=0, observe=observed), asyncio.Event(), asyncio.Event()
+
+    @queue.handle("greet", timeout=60)
+    async def greet(name: str) -> None:
+        begun.set()
+        await release.wait()
+
+    await greet.push("Ann")
+    async with running(queue) as run:
+        await soon(begun.wait())
+        run.cancel()
+        await asyncio.wait({run}, timeout=0.05)
+        assert not run.done()
+        release.set()
+    assert observed.outcomes == ["done"]
+
+
+async def test_the_stop_does_not_cut_an_on_fail_and_waits_for_it(store: MemoryStore) -> None:
+    queue, begun, release, told = Queue(store, grace=20), asyncio.Event(), asyncio.Event(), list[str]()
+
+    @queue.handle("greet", attempts=1)
+    async def greet(name: str) -> None:
+        raise ValueError("no")
+
+    @greet.on_fail
+    async def gave_up(name: str, error: Exception) -> None:
+        begun.set()
+        await release.wait()
+        told.append(f"{name}: {error}")
+
+    await greet.push("Ann")
+    async with running(queue) as run:
+        await soon(begun.wait())
+        run.cancel()
+        await asyncio.wait({run}, timeout=0.05)
+        assert not run.done()
+        release.set()
+    assert told == ["Ann: no"]
+
+
+async def test_claimed_jobs_that_did_not_start_are_given_back_by_the_stop(observed: Observed) -> None:
+    store, begun, release = Faulty(), asyncio.Event(), asyncio.Event()
+    queue = Queue(store, workers=1, grace=20, observe=observed)
+
+    @queue.handle("count")
+    async def count(number: int) -> None:
+        if number == 300:
+            begun.set()
+            await release.wait()
+
+    await count.push_many(range(600))
+    async with running(queue) as run:
+        await soon(begun.wait())
+        run.cancel()
+
+        async def gave_back() -> bool:
+            return bool(store.given_back)
+
+        await until(gave_back)
+        release.set()
+    left = await kept(store)
+    assert {job.attempts for job in left} == {0}
+    assert [job.payload for job in left] == [str(number) for number in range(301, 600)]
+
+
+async def test_a_stop_that_is_asked_for_twice_still_puts_everything_back(
+    store: MemoryStore, observed: Observed
+) -> None:
+    queue, begun = Queue(store, grace=0.1, observe=observed), asyncio.Event()
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        begun.set()
+        await bare()
+
+    await greet.push("Ann")
+    async with running(queue) as run:
+        await soon(begun.wait())
+        run.cancel()
+        await asyncio.sleep(0)
+        await stopped(run)
+    assert observed.outcomes == ["put back"]
+
+
+async def test_a_drain_whose_caller_is_cancelled_puts_its_job_back(store: MemoryStore, observed: Observed) -> None:
+    queue, begun = Queue(store, observe=observed), asyncio.Event()
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        begun.set()
+        await bare()
+
+    await greet.push("Ann")
+    draining = asyncio.create_task(queue.drain())
+    await soon(begun.wait())
+    draining.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await draining
+    assert observed.outcomes == ["put back"]
+    (job,) = await kept(store)
+    assert job.attempts == 0
