@@ -129,7 +129,7 @@ def _take(access: Access, request: Request) -> Steps[Taken]:
         yield Call(statements["claim.take"], {"ids": sorted(ids), "now": now, "token": request.token})
     if len(rows) < request.limit:
         later = yield Call(statements["claim.later"], {"rows": [{**lane.place, "now": now} for lane in due]})
-        next_due = min(next_due, NEVER if later.rows[0][0] is None else later.rows[0][0])
+        next_due = min(next_due, *(due for (due,) in later.rows), NEVER)
     return Taken(rows, seen=bool(chosen.ids) or any(chosen.first.values()), next_due=next_due)
 
 

@@ -150,14 +150,14 @@ FROM {lanes} l JOIN {held_kinds} k ON k.kind = l.kind
 WHERE l.kind IN (:kinds) AND (:everywhere OR l.queue IN (:queues));
 
 -- name: claim.later
--- When the first job after now is due in some lanes. Not a part of the look: where a lane comes from another table, the
--- server reads all of it for this.
+-- When the first job after now is due in each of some lanes. Not a part of the look: where a lane comes from another
+-- table, the server reads all of it for this.
 -- relies on: jobs_lane
-SELECT MIN(due) FROM ([(
+[(
     SELECT due FROM {jobs} FORCE INDEX (`{bare:jobs_lane}`)
     WHERE queue = :queue AND kind = :kind AND mode = :mode AND part = :part AND due > :now
     ORDER BY due LIMIT 1
-)| UNION ALL ]) later;
+)| UNION ALL ];
 
 -- name: claim.lost
 -- Some of the jobs whose hold is over, locked.
