@@ -34,7 +34,7 @@ async def register(db: AsyncSession, *, email: str, password_hash: str) -> User:
                 db.add(user)
         except IntegrityError:
             # The same form was sent twice at once, and the other one came first.
-            taken = select(User).where(User.email_key == email_key(email)).with_for_update()
+            taken = select(User).where(User.email_key == email_key(email)).with_for_update(read=True)
             user = (await db.scalars(taken)).one()
     elif user.verified_at is None:
         user.password_hash = password_hash

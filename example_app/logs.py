@@ -8,15 +8,14 @@ from fastqueue.starlette import request_id
 
 __all__ = ["set_up"]
 
-_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s request_id=%(request_id)s"
+_FORMAT = "%(asctime)s %(levelname)s [%(request_id)s] %(name)s: %(message)s"
 
 
 class _RequestID(logging.Filter):
-    """Gives a record the ID of the request, or of the request that pushed the job, in which it was logged."""
+    """Gives a record the ID of the request in which it was logged, or of the one that pushed the job it is about."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not hasattr(record, "request_id"):
-            record.request_id = request_id() or "-"
+        record.request_id = getattr(record, "fastqueue.request_id", None) or request_id() or "-"
         return True
 
 

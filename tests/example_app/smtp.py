@@ -43,8 +43,7 @@ class MailServer:
 
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:
         self.arrived.set()
-        while not self.answers.is_set():
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(self.answers.wait)
         assert isinstance(envelope.content, bytes)
         self.mails.append(message_from_bytes(envelope.content, policy=policy.default))
         return "250 OK"

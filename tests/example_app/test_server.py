@@ -1,4 +1,4 @@
-"""The app as a process of its own under uvicorn, with a real mail server beside it, and what happens when either dies."""
+"""The app as a process of its own under uvicorn, a real mail server beside it, and what happens when either dies."""
 
 from __future__ import annotations
 
@@ -72,23 +72,27 @@ async def eventually(ask: Callable[[], Awaitable[object]], *, what: str) -> None
         await asyncio.sleep(0.05)
 
 
+def started(command: list[str], log: Path, environ: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Start a module of Python, and let it write its log to a file."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", *command],
+            stdout=output,
+            stderr=output,
+            env={"PATH": os.environ["PATH"], **environ},
+        )
+
+
 @asynccontextmanager
 async def served(folder: Path, **environ: str) -> AsyncGenerator[Instance]:
     """Serve the app as the README says, on a SQLite file in the folder, and kill what is left of it at the end."""
     port = free_port()
     log = folder / f"server-{port}.log"
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "uvicorn", "example_app.main:app", "--port", str(port)],
-            stdout=stderr,
-            stderr=stderr,
-            env={
-                "PATH": os.environ["PATH"],
-                "DATABASE_URL": f"sqlite:///{folder / 'app.db'}",
-                "APP_URL": f"http://127.0.0.1:{port}",
-                **environ,
-            },
-        )
+    process = started(
+        ["uvicorn", "example_app.main:app", "--port", str(port)],
+        log,
+        {"DATABASE_URL": f"sqlite:///{folder / 'app.db'}", "APP_URL": f"http://127.0.0.1:{port}", **environ},
+    )
     try:
         async with AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
             await eventually(lambda: _answers(client), what="the server to answer")
@@ -129,8 +133,8 @@ async def test_the_request_its_answer_and_its_job_say_the_same_id(tmp_path: Path
         page = await browser.register("ann@example.com")
         answer = page.history[0]
         assert answer.headers["X-Request-ID"] == "abc-123"
-        assert "request_id=abc-123" in await instance.said(r'"POST /register HTTP/1\.1" 303')
-        assert "request_id=abc-123" in await instance.said(r"sent a mail kind=verify-mail")
+        assert "[abc-123]" in await instance.said(r'"POST /register HTTP/1\.1" 303')
+        assert "[abc-123]" in await instance.said(r"sent a mail kind=verify-mail")
         assert form.headers["X-Request-ID"] not in ("", "abc-123")
 
 
@@ -139,7 +143,7 @@ async def test_mail_waits_while_its_server_is_down_and_arrives_once_when_it_is_b
     async with served(tmp_path, SMTP_URL=f"smtp://127.0.0.1:{port}") as instance:
         instance.browser.client.headers["X-Request-ID"] = "abc-123"
         await instance.browser.register("ann@example.com")
-        warning = await instance.said("WARNING fastqueue")
+        warning = await instance.said(r"WARNING \[abc-123\] fastqueue")
         for named in ("kind=verify-mail", "job=1", "attempt=1", "request_id=abc-123", "at=20", str(port)):
             assert named in warning
         with mail_server(port=port) as (server, _url):
@@ -207,21 +211,24 @@ async def test_an_instance_without_workers_pushes_and_another_sends(tmp_path: Pa
             assert not pushing.lines("sent a mail")
 
 
-async def test_python_m_serves_and_refuses_what_cannot_be_before_it_starts(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "example_app"]
-    environ = {"PATH": os.environ["PATH"], "QUEUE_WORKERS": "many"}
-    refused = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=WITHIN, check=False)
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("error: QUEUE_WORKERS cannot be 'many'")
-
+async def test_the_module_serves_too(tmp_path: Path) -> None:
     port = free_port()
-    environ = {"PATH": os.environ["PATH"], "PORT": str(port), "DATABASE_URL": f"sqlite:///{tmp_path / 'app.db'}"}
-    with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as process:
-        try:
-            async with AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
-                await eventually(lambda: _answers(client), what="the server to answer")
-        finally:
-            process.terminate()
+    environ = {"PORT": str(port), "DATABASE_URL": f"sqlite:///{tmp_path / 'app.db'}"}
+    process = started(["example_app"], tmp_path / "log", environ)
+    try:
+        async with AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            await eventually(lambda: _answers(client), what="the server to answer")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_a_setting_that_cannot_be_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    for command in (["example_app"], ["uvicorn", "example_app.main:app"]):
+        log = tmp_path / "log"
+        process = started(command, log, {"QUEUE_WORKERS": "many"})
+        assert process.wait(WITHIN) == 1
+        assert "QUEUE_WORKERS cannot be 'many': give a whole number" in log.read_text()
 
 
 def jobs_in(folder: Path) -> int:
