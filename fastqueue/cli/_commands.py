@@ -1,0 +1,30 @@
+"""All commands together."""
+
+from __future__ import annotations
+
+import typer
+
+from fastqueue.cli import _jobs, _schedules, _status, _tables, _work
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="fastqueue",
+    help="Look after a queue of jobs. Exit status: 0 done; 1 some ids unknown, or the store failed; 2 usage.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for command in (
+    _work.work,
+    _status.status,
+    _jobs.failed,
+    _jobs.jobs,
+    _jobs.retry,
+    _jobs.forget,
+    _schedules.schedules,
+    _status.check,
+    _tables.migrate,
+):
+    app.command()(command)
+app.command()(_tables.sql)

@@ -1,0 +1,42 @@
+"""The app that the command is tried on; its store is named by the environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from types import SimpleNamespace
+
+from fastqueue import Queue, cron, every
+from fastqueue.errors import Permanent
+
+queue = Queue(os.environ["JOBS"], poll=0.1, grace=5)
+
+
+@queue.handle("greet")
+async def greet(name: str) -> None:
+    print("hello", name, flush=True)
+
+
+@queue.handle("refuse")
+async def refuse(reason: str) -> None:
+    raise Permanent(reason)
+
+
+@queue.handle("slow", queue="later")
+async def slow(seconds: float) -> None:
+    print("slow begins", flush=True)
+    await asyncio.sleep(seconds)
+    print("slow ends", flush=True)
+
+
+@queue.handle("nightly")
+async def nightly(_: None) -> None:
+    print("nightly", file=sys.stderr)
+
+
+nightly.schedule(cron("30 2 * * *", tz="Europe/Paris"), None)
+nightly.schedule(every(3600), None, name="hourly")
+
+app = SimpleNamespace(state=SimpleNamespace(queue=queue))
+something = "else"
