@@ -187,7 +187,7 @@ class Worker:
         self._starting = True
         begun = self._loop.time()
         try:
-            while (self._last_words or self._backlog) and len(self.running) + self._busy_telling < self.queue.workers:
+            while self._has_more() and len(self.running) + self._busy_telling < self.queue.workers:
                 if self._last_words:
                     self._tell(self._last_words.popleft())
                     continue
@@ -205,6 +205,10 @@ class Worker:
         self._watch_backlog()
         if len(self._backlog) <= self._ahead.size // 2:
             self.wake.set()
+
+    def _has_more(self) -> bool:
+        """Whether there is anything to start; a queue that stops starts no job, but still runs its `on_fail`s."""
+        return bool(self._last_words or (self._backlog and not self._stopping))
 
     def _start_again(self) -> None:
         self._booked = False
@@ -316,8 +320,9 @@ class Worker:
 
     async def _stop(self, root: asyncio.Task[None]) -> None:
         """No claim any more; grace; then cancel and put back; then no longer than the tail."""
-        # The claim in flight is awaited, never cancelled: its answer is the only list of what it holds.
+        # The claim in flight is awaited, within a bound: its answer is the only list of what it holds.
         await asyncio.wait({root}, timeout=SETTLE_BOUND)
+        root.cancel()
         if self._stall is not None:
             self._stall.cancel()
         unstarted = [attempt.job for attempt in self._backlog]
