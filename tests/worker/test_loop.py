@@ -8,12 +8,11 @@ from contextvars import ContextVar
 
 import pytest
 
-from fastqueue import Defaults, Queue
-from fastqueue.clock import as_moment
+from fastqueue import Queue
 from fastqueue.errors import StoreUnavailable
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
-from tests.worker.stage import A_WHILE, Faulty, Observed, kept, lines, running, soon, taken, until
+from tests.worker.stage import A_WHILE, Faulty, Observed, kept, lines, running, soon, until
 
 
 async def idle(queue: Queue) -> None:
@@ -239,54 +238,3 @@ async def test_each_run_has_a_fresh_context(store: MemoryStore, observed: Observ
         await observed.next()
         await observed.next()
     assert seen == ["nothing", "nothing"]
-
-
-async def test_a_long_run_keeps_its_hold(store: MemoryStore, clock: FakeClock, observed: Observed) -> None:
-    queue = Queue(store, clock=clock, observe=observed, defaults=Defaults(margin=0.3, hold_at_most=0.3))
-    begun, release = asyncio.Event(), asyncio.Event()
-
-    @queue.handle("greet", timeout=None)
-    async def greet(name: str) -> None:
-        begun.set()
-        await release.wait()
-
-    await greet.push("Ann")
-    async with running(queue):
-        await soon(begun.wait())
-        for _ in range(3):
-            clock.move(0.5)
-            now = as_moment("now", clock())
-
-            async def renewed(now: int = now) -> bool:
-                (job,) = await kept(store)
-                return job.held_ms == now + 600
-
-            await until(renewed)
-        release.set()
-        assert (await observed.next()).outcome == "done"
-
-
-async def test_a_run_that_has_lost_its_hold_is_told_to_stop_and_its_end_changes_nothing(
-    store: MemoryStore, clock: FakeClock, observed: Observed, caplog: pytest.LogCaptureFixture
-) -> None:
-    queue = Queue(store, clock=clock, observe=observed, defaults=Defaults(margin=0.3, hold_at_most=0.3))
-    begun = asyncio.Event()
-
-    @queue.handle("greet", timeout=None)
-    async def greet(name: str) -> None:
-        begun.set()
-        await asyncio.Event().wait()
-
-    await greet.push("Ann")
-    async with running(queue):
-        await soon(begun.wait())
-        clock.move(60)
-        (theirs,) = await taken(store, "greet", as_moment("now", clock()))
-        assert (await observed.next()).outcome == "lost"
-    (job,) = await kept(store)
-    assert (theirs.attempts, theirs.lost, job.attempts, job.error) == (2, True, 2, None)
-    assert [line.partition(":")[0] for line in lines(caplog, logging.WARNING)] == [
-        "a running job has lost its hold, and is told to stop",
-        "a job failed, and will run again",
-        "a run ended after its hold",
-    ]

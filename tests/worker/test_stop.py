@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import anyio
 import pytest
@@ -12,6 +12,8 @@ import pytest
 import fastqueue.worker.crew
 from fastqueue import Permanent, Queue, constant
 from fastqueue.clock import Clock
+from fastqueue.job import Moment
+from fastqueue.store import Claim
 from fastqueue.stores.memory import MemoryStore
 from tests.worker.stage import Faulty, Observed, kept, lines, running, soon, stopped, taken, until
 
@@ -272,6 +274,60 @@ async def test_claimed_jobs_that_did_not_start_are_given_back_by_the_stop(observ
     left = await kept(store)
     assert {job.attempts for job in left} == {0}
     assert [job.payload for job in left] == [str(number) for number in range(301, 600)]
+
+
+class SlowClaims(Faulty):
+    """Takes the jobs at once, and answers a claim when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answer = asyncio.Event(), asyncio.Event()
+
+    async def claim(
+        self, now: Moment, *, token: int, limit: int, queues: Sequence[str] | None, kinds: Collection[str]
+    ) -> Claim:
+        claim = await super().claim(now, token=token, limit=limit, queues=queues, kinds=kinds)
+        self.asked.set()
+        await self.answer.wait()
+        return claim
+
+
+async def test_a_claim_in_flight_at_the_stop_is_awaited_and_its_jobs_are_given_back_unstarted(
+    observed: Observed,
+) -> None:
+    store = SlowClaims()
+    queue = Queue(store, grace=20, observe=observed)
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        pytest.fail("nothing is started once the queue stops")
+
+    pushed = await greet.push_many(["Ann", "Bob"])
+    async with running(queue) as run:
+        await soon(store.asked.wait())
+        run.cancel()
+        await asyncio.wait({run}, timeout=0.05)
+        assert not run.done()
+        store.answer.set()
+    assert store.given_back == [job.id for job in pushed]
+    assert [(job.attempts, job.held_ms) for job in await kept(store)] == [(0, None)] * 2
+    assert observed.all == []
+
+
+async def test_a_claim_that_is_never_answered_cannot_hang_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastqueue.worker.crew, "SETTLE_BOUND", 0.05)
+    store = SlowClaims()
+    queue = Queue(store)
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        pytest.fail("its claim was never answered")
+
+    await greet.push("Ann")
+    async with running(queue):
+        await soon(store.asked.wait())
+    (job,) = await kept(store)
+    assert job.state(Clock().now()) == "running", "it waits for its hold"
 
 
 async def test_a_stop_that_is_asked_for_twice_still_puts_everything_back(

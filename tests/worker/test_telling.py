@@ -14,7 +14,7 @@ from fastqueue.clock import as_moment
 from fastqueue.errors import CarriedTooLarge, StoreUnavailable
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
-from tests.worker.stage import Faulty, Observed, kept, lines, running, taken
+from tests.worker.stage import A_WHILE, Faulty, Observed, kept, lines, running, soon, taken
 
 request_id: ContextVar[str] = ContextVar("request_id")
 
@@ -327,3 +327,31 @@ async def test_a_run_that_the_store_cannot_keep_is_logged_told_to_nobody_and_rai
     clock.move(3600)
     await queue.drain()
     assert told == ["Ann"], "it ran again after its hold"
+
+
+async def test_an_on_fail_is_a_worker_s_work_and_comes_before_any_further_job(store: MemoryStore) -> None:
+    queue, order, begun, release = Queue(store, workers=1), list[str](), asyncio.Event(), asyncio.Event()
+    done = asyncio.Event()
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        order.append(name)
+        if name == "bad":
+            raise Permanent("no")
+        done.set()
+
+    @greet.on_fail
+    async def gave_up(name: str, error: Exception) -> None:
+        begun.set()
+        await release.wait()
+        order.append(f"gave up on {name}")
+
+    await greet.push("bad")
+    async with running(queue):
+        await soon(begun.wait())
+        await greet.push("good")
+        await asyncio.sleep(A_WHILE)
+        assert order == ["bad"]
+        release.set()
+        await soon(done.wait())
+    assert order == ["bad", "gave up on bad", "good"]
