@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from fastqueue import Kind, Outcome, Permanent, Pushed, Queue, Ran, Throttle, Un
 from fastqueue.clock import as_moment
 from fastqueue.errors import OptionError, Unsupported, ValueRefused
 from fastqueue.job import StoredJob
+from fastqueue.outcome import Settlement
 from fastqueue.store import Keep
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
@@ -99,6 +100,15 @@ class Says:
         return answer
 
 
+class TakesItsTime(MemoryStore):
+    """A store that answers a settlement after the worker has looked for work again, as a database does."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return await super().settle(settlements)
+
+
 def keeping(*lacks: Keep) -> MemoryStore:
     """A store that keeps everything but this."""
 
@@ -152,7 +162,7 @@ async def test_latest_moves_the_waiting_job_to_the_last_push_earlier_or_later() 
 
 
 async def test_one_at_a_time_keeps_two_of_a_value_apart_and_nobody_else() -> None:
-    app = App(unique=Unique(one_at_a_time=True))
+    app = App(TakesItsTime(), unique=Unique(one_at_a_time=True))
     app.block("Ann")
     async with app.running():
         await app.greet.push("Ann")
@@ -333,7 +343,7 @@ def test_at_once_of_none_is_refused() -> None:
 
 
 async def test_at_once_two_starts_a_third_as_soon_as_one_ends_though_the_poll_is_an_hour() -> None:
-    app = App(at_once=2)
+    app = App(TakesItsTime(), at_once=2)
     app.block("a", "b", "c")
     await app.greet.push_many(["a", "b", "c"])
     async with app.running():
