@@ -33,28 +33,25 @@ class Record:
 
     Attributes:
         most: The most that were held at one moment.
-        seen: When each was first seen held.
-        longest_ms: The longest that one was held.
-        blocked_ms: The longest between two moments at which a job was seen held for the first time.
+        blocked_ms: The longest between two moments at which a claim's hold was seen for the first time.
     """
 
     most: int = 0
-    seen: dict[int, Moment] = field(default_factory=dict)
-    longest_ms: int = 0
     blocked_ms: int = 0
+    _seen: set[tuple[int, Moment | None]] = field(default_factory=set)
     _moved: Moment | None = None
 
     async def look(self, store: Store) -> None:
         """Take down who is held. The clock is read after the rows, so that no hold counts that was over by then."""
         rows = await store.jobs(state="running", kind=KIND, now=await now_by(store))
         now = await now_by(store)
-        held = [row.id for row in rows if (row.held_ms or 0) > now]
+        # A job whose worker was killed is claimed again, and held until another moment.
+        held = {(row.id, row.held_ms) for row in rows if (row.held_ms or 0) > now}
         self.most = max(self.most, len(held))
-        if self._moved is None or not self.seen.keys() >= set(held):
+        if self._moved is None or not held <= self._seen:
             self._moved = now
+        self._seen |= held
         self.blocked_ms = max(self.blocked_ms, now - self._moved)
-        for id in held:
-            self.longest_ms = max(self.longest_ms, now - self.seen.setdefault(id, now))
 
     async def watch(self, store: Store) -> None:
         """Look again and again, until cancelled."""
