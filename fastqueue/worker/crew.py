@@ -332,8 +332,7 @@ class Worker:
         await self._wait_for_runs(self._grace())
         for attempt in list(self.running):
             attempt.gave_up = True
-            if attempt.interruptible and attempt.task is not None:
-                attempt.task.cancel()
+            attempt.cancel()
         await self._wait_for_runs(TAIL)
         await self.settler.finish(SETTLE_BOUND)
         left = sorted(f"{attempt.kind.name} {attempt.job.id}" for attempt in self.running)
@@ -348,10 +347,11 @@ class Worker:
 
     async def _wait_for_runs(self, seconds: float) -> None:
         until = self._loop.time() + seconds
-        while (self._tasks or self._last_words) and (left := until - self._loop.time()) > 0:
-            await asyncio.wait(set(self._tasks), timeout=left)
-            if not self._tasks:
-                # What ended last may still be on its way to its on_fail.
+        # What has ended may still be on its way to its on_fail, which counts.
+        while (self._tasks or self.settler.unsettled) and (left := until - self._loop.time()) > 0:
+            if self._tasks:
+                await asyncio.wait(set(self._tasks), timeout=left)
+            else:
                 await self.settler.finish(left)
 
     # -- drain -----------------------------------------------------------------------------------------------------
@@ -377,8 +377,7 @@ class Worker:
             await self._wait_for_all()
         except asyncio.CancelledError:
             attempt.gave_up = True
-            if attempt.task is not None and attempt.interruptible:
-                attempt.task.cancel()
+            attempt.cancel()
             with anyio.CancelScope(shield=True):
                 await self._wait_for_all()
             raise

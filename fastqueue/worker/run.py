@@ -36,7 +36,6 @@ class Attempt:
         gave_up: The queue's stop has waited long enough for it, and it was told.
         lost: Its hold could not be renewed: another claim may have the job.
         refused_ms: Its limiter did not let it start; the kind waits for so long.
-        skipped: A schedule's run that was missed, and whose schedule says to drop it.
     """
 
     job: Claimed
@@ -47,12 +46,10 @@ class Attempt:
     took: float = 0.0
     task: asyncio.Task[None] | None = None
     deadline: float | None = None
-    called: bool = False
     late: bool = False
     gave_up: bool = False
     lost: bool = False
     refused_ms: int | None = None
-    skipped: bool = False
     carried: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -65,10 +62,11 @@ class Attempt:
         """Whether the worker of its last attempt never told how that ended, so that no attempt is left."""
         return self.job.lost and self.job.attempts > self.options.attempts
 
-    @property
-    def interruptible(self) -> bool:
-        """Whether cancelling reaches the handler; a thread cannot be."""
-        return self.kind.handler is not None and self.kind.handler.is_async
+    def cancel(self) -> None:
+        """Cancel its handler, unless that runs in a thread, or the run is over and is being given back."""
+        is_async = self.kind.handler is not None and self.kind.handler.is_async
+        if self.task is not None and is_async and self.refused_ms is None:
+            self.task.cancel()
 
     def fields(self, **more: object) -> dict[str, object]:
         """The facts of a log line about it, what it carries last."""

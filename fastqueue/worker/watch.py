@@ -36,7 +36,6 @@ class Watch:
 
     def limit(self, attempt: Attempt) -> None:
         """Watch a run whose handler is about to be called."""
-        attempt.called = True
         if attempt.options.timeout_ms is None:
             return
         attempt.deadline = self._loop.time() + attempt.options.timeout_ms / 1000
@@ -61,8 +60,7 @@ class Watch:
             if attempt.deadline is not None and attempt.deadline <= now and not attempt.late:
                 attempt.late = True
                 # A thread cannot be interrupted: it keeps its worker and its hold until it ends.
-                if attempt.interruptible and attempt.task is not None:
-                    attempt.task.cancel()
+                attempt.cancel()
         coming = [a.deadline for a in self._worker.running if a.deadline is not None and not a.late]
         if coming:
             self._arm(min(coming))
@@ -110,5 +108,4 @@ class Watch:
         attempt.lost = True
         facts = attempt.fields(attempt=attempt.number)
         log.warning("a running job has lost its hold, and is told to stop: %s", line(facts), extra=extra(facts))
-        if attempt.interruptible and attempt.task is not None:
-            attempt.task.cancel()
+        attempt.cancel()
