@@ -12,8 +12,8 @@ import pytest
 import fastqueue.worker.crew
 from fastqueue import Permanent, Queue, constant
 from fastqueue.clock import Clock
-from fastqueue.job import Moment
-from fastqueue.store import Claim
+from fastqueue.job import Claimed, Moment
+from fastqueue.store import Claim, Holds
 from fastqueue.stores.memory import MemoryStore
 from tests.worker.stage import Faulty, Observed, kept, lines, running, soon, stopped, taken, until
 
@@ -328,6 +328,43 @@ async def test_a_claim_that_is_never_answered_cannot_hang_the_stop(monkeypatch: 
         await soon(store.asked.wait())
     (job,) = await kept(store)
     assert job.state(Clock().now()) == "running", "it waits for its hold"
+
+
+class SlowHolds(Holds):
+    """Holds kinds back when it is let."""
+
+    def __init__(self, holds: Holds) -> None:
+        self.holds, self.asked, self.answer = holds, asyncio.Event(), asyncio.Event()
+
+    async def hold_back(self, job: Claimed, *, until: Moment) -> bool:
+        self.asked.set()
+        await self.answer.wait()
+        return await self.holds.hold_back(job, until=until)
+
+
+async def test_a_job_that_its_limiter_refused_is_held_back_though_the_queue_stops_meanwhile(
+    store: MemoryStore, observed: Observed
+) -> None:
+    class Never:
+        async def ask(self, kind: str) -> float:
+            return 3600
+
+    assert store.holds is not None
+    store.holds = slow = SlowHolds(store.holds)
+    queue = Queue(store, grace=AT_ONCE, observe=observed)
+
+    @queue.handle("greet", rate=Never())
+    async def greet(name: str) -> None:
+        pytest.fail("its limiter refuses it")
+
+    await greet.push("Ann")
+    async with running(queue) as run:
+        await soon(slow.asked.wait())
+        run.cancel()
+        await asyncio.wait({run}, timeout=0.05)
+        slow.answer.set()
+    assert observed.outcomes == ["held back"]
+    assert [(job.attempts, job.held_ms) for job in await kept(store)] == [(0, None)]
 
 
 async def test_a_stop_that_is_asked_for_twice_still_puts_everything_back(
