@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from aiosmtplib import SMTP, SMTPRecipientRefused, SMTPRecipientsRefused
+from aiosmtplib import SMTP, SMTPException, SMTPRecipientRefused, SMTPRecipientsRefused
 from sqlalchemy.exc import IntegrityError
 
 from example_app.database import Database
@@ -59,13 +60,20 @@ class SmtpMailer:
 
     async def send(self, mail: Mail, /) -> None:
         """Send a mail. A recipient that the server refuses for good is `Permanent`; all else is tried again."""
+        server = self._server()
         try:
-            async with self._server() as server:
-                await server.send_message(self._message(mail))
+            await server.connect()
+            await server.send_message(self._message(mail))
+            # The mail has gone: that the goodbye fails is no reason to send it again.
+            with suppress(SMTPException, OSError):
+                await server.quit()
         except SMTPRecipientsRefused as error:
             if all(refused.code >= 500 for refused in error.recipients):
                 raise Permanent(_said(error.recipients)) from error
             raise
+        finally:
+            # At once, and without a goodbye that a server which hangs would not answer.
+            server.close()
 
     def _server(self) -> SMTP:
         return SMTP(

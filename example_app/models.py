@@ -70,7 +70,7 @@ class Tries(Base):
     __tablename__ = "tries"
 
     key: Mapped[str] = mapped_column(String(64), primary_key=True)
-    count: Mapped[int] = mapped_column(default=1)
+    count: Mapped[int]
     ends_at: Mapped[datetime] = mapped_column(index=True)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from fastapi import Request
 from sqlalchemy import delete
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import IntegrityError
 
 from example_app.database import Database
 from example_app.models import Tries
@@ -33,13 +34,10 @@ class Throttle:
     window: timedelta
 
     async def hit(self, database: Database, subject: str) -> int:
-        """Count a try, in a transaction of its own, and return the seconds to wait. 0: it may go on."""
-        now = datetime.now(UTC)
-        try:
-            tries = await self._count(database, self._key(subject), now)
-        except DBAPIError:
-            # Two first tries at once: one of them had to give way, and is the second now.
-            tries = await self._count(database, self._key(subject), now)
+        """Count a try, in transactions of its own, and return the seconds to wait. 0: it may go on."""
+        key, now = self._key(subject), datetime.now(UTC)
+        while (tries := await self._count(database, key, now)) is None:
+            await self._begin_window(database, key, now)
         return 0 if tries.count <= self.most else math.ceil((tries.ends_at - now).total_seconds())
 
     async def clear(self, database: Database, subject: str) -> None:
@@ -47,16 +45,24 @@ class Throttle:
         async with database.sessions.begin() as db:
             await db.execute(delete(Tries).where(Tries.key == self._key(subject)))
 
-    async def _count(self, database: Database, key: str, now: datetime) -> Tries:
+    # One lock in each transaction: visitors who come at once wait for each other, and never in a circle.
+
+    async def _count(self, database: Database, key: str, now: datetime) -> Tries | None:
+        """Count a try. None: no window is open."""
         async with database.sessions.begin() as db:
             tries = await db.get(Tries, key, with_for_update=True)
-            if tries is not None and tries.ends_at > now:
-                tries.count += 1
-                return tries
-            await db.execute(delete(Tries).where(Tries.ends_at <= now))
-            tries = Tries(key=key, count=1, ends_at=now + self.window)
-            db.add(tries)
+            if tries is None or tries.ends_at <= now:
+                return None
+            tries.count += 1
             return tries
+
+    async def _begin_window(self, database: Database, key: str, now: datetime) -> None:
+        """Open a window, unless another instance just has, and drop those that are over."""
+        async with database.sessions.begin() as db:
+            await db.execute(delete(Tries).where(Tries.ends_at <= now))
+        with suppress(IntegrityError):
+            async with database.sessions.begin() as db:
+                db.add(Tries(key=key, count=0, ends_at=now + self.window))
 
     def _key(self, subject: str) -> str:
         return sha256(f"{self.name}\0{subject}".encode()).hexdigest()
