@@ -63,8 +63,8 @@ class InTransaction(Pushing[T]):
 
     async def _push(self, values: Sequence[T], how: How) -> list[Pushed]:
         queue = self._queue
+        # The store is not opened here: making its tables would wait for the very transaction that is to use them.
         with prepared(queue, self._kind, values, how) as jobs:
-            await queue.ready()
             pushed = await self._enlisted.push(jobs, now=queue.clock.now()) if jobs else []
         self._enlisted.after_commit(lambda: queue.committed(jobs), pushed=len(jobs))
         return pushed
@@ -72,8 +72,6 @@ class InTransaction(Pushing[T]):
     def _push_sync(self, values: Sequence[T], how: How) -> list[Pushed]:
         queue = self._queue
         with prepared(queue, self._kind, values, how) as jobs:
-            if not queue.is_open:
-                queue.home.from_outside(queue.ready, self._kind.name)
             pushed = self._enlisted.push_sync(jobs, now=queue.clock.now()) if jobs else []
         self._enlisted.after_commit(lambda: queue.committed(jobs), pushed=len(jobs))
         return pushed

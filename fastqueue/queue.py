@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
@@ -126,16 +125,15 @@ class Queue(Kinds):
         if reason := self.closed_to_registration:
             raise RegistrationError(f"kind {kind.name!r} comes too late: {reason}")
         options = kind.given.resolved(self.defaults)
-        asked = {
-            Keep.KEYS: options.unique is not None and "unique=...",
-            Keep.LATEST: options.unique is not None and options.unique.latest and "Unique(latest=True)",
-            Keep.ONE_AT_A_TIME: options.unique is not None
-            and options.unique.one_at_a_time
-            and "Unique(one_at_a_time=True)",
-            Keep.AT_ONCE: options.at_once > 0 and "at_once=...",
-        }
-        for keep, option in asked.items():
-            if option and keep not in self.store.keeps:
+        unique = options.unique
+        asked: list[tuple[Keep, str, bool]] = [
+            (Keep.KEYS, "unique=...", unique is not None),
+            (Keep.LATEST, "Unique(latest=True)", unique is not None and unique.latest),
+            (Keep.ONE_AT_A_TIME, "Unique(one_at_a_time=True)", unique is not None and unique.one_at_a_time),
+            (Keep.AT_ONCE, "at_once=...", options.at_once > 0),
+        ]
+        for keep, option, is_asked in asked:
+            if is_asked and keep not in self.store.keeps:
                 raise self._lacking(kind.name, option, keep.value)
         if options.rate is not None and self.store.holds is None:
             raise self._lacking(kind.name, "rate=...", "holding a kind back")
@@ -231,20 +229,6 @@ class Queue(Kinds):
         if self.worker is not None:
             self.worker.wake.set()
 
-    def transaction(self) -> AbstractAsyncContextManager[Any]:
-        """A transaction on the store's own database, for an app without an ORM.
-
-        It begins, gives the driver's connection, commits at the end of the block or rolls back when that raises, and
-        wakes the workers. Pushes go in by `kind.in_(connection)`.
-
-        Raises:
-            Unsupported: the store has no transactions.
-        """
-        begin = getattr(self.store, "transaction", None)
-        if begin is None:
-            raise Unsupported(f"the {self.store.name} store begins no transactions for the app; push outside one")
-        return _Waking(begin(), self)
-
     def _hint(self) -> None:
         if self.state == "never started" and not self._hinted:
             self._hinted = True
@@ -254,11 +238,6 @@ class Queue(Kinds):
             )
 
     # -- opening and closing ---------------------------------------------------------------------------------------
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the store is open on a loop that still runs."""
-        return self.home.is_open
 
     async def ready(self) -> None:
         """Open the store on this event loop, if it is not."""
@@ -350,21 +329,3 @@ class Queue(Kinds):
         if self.store.failed is None:
             raise Unsupported(f"the {self.store.name} store keeps no list of failed jobs")
         return self.store.failed
-
-
-class _Waking(AbstractAsyncContextManager[Any]):
-    """A store's transaction, and a wake after its commit."""
-
-    def __init__(self, inner: AbstractAsyncContextManager[Any], queue: Queue) -> None:
-        self._inner, self._queue = inner, queue
-
-    async def __aenter__(self) -> Any:
-        await self._queue.ready()
-        return await self._inner.__aenter__()
-
-    async def __aexit__(self, *raised: Any) -> bool | None:
-        swallowed = await self._inner.__aexit__(*raised)
-        if raised[0] is None:
-            self._queue.committed([])
-            self._queue.wake()
-        return swallowed
