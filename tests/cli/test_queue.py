@@ -25,7 +25,7 @@ def test_the_queue_is_found_in_an_app_and_in_pyproject(fastqueue: Command, tmp_p
     assert Command(fastqueue.url, tmp_path)("schedules", app=None).out == "The queue has no schedules.\n"
 
 
-@pytest.mark.parametrize("app", [None, "jobs_app", "no_module:queue", "jobs_app:nothing", "jobs_app:something"])
+@pytest.mark.parametrize("app", [None, "no_module:queue", "jobs_app:something"])
 def test_an_app_without_a_queue_is_a_usage_error_that_says_so(fastqueue: Command, app: str | None) -> None:
     answer = fastqueue("failed", app=app)
 
