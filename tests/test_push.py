@@ -19,6 +19,11 @@ from fastqueue.testing import FakeClock
 SOON = 20.0
 
 
+def a_minute(attempt: int) -> float:
+    """A backoff that is a function of the app's."""
+    return 60
+
+
 class Gated(MemoryStore):
     """Says how many jobs each push brought, lets them through when its gate is open, and refuses some."""
 
@@ -235,7 +240,7 @@ async def test_a_time_limit_of_the_push_is_the_job_s_hold_too() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backoff": lambda attempt: 1}, "a push keeps its backoff with the job"),
+        ({"backoff": a_minute}, "a push keeps its backoff with the job"),
         ({"attempts": 0}, r"push of 'greet': attempts=0; it takes a whole number of at least 1"),
         ({"retries": -1}, r"push of 'greet': retries=-1"),
         ({"attempts": 2, "retries": 1}, r"push of 'greet': attempts=2 and retries=1; give one"),

@@ -34,6 +34,14 @@ async def greet(name: str) -> None:
     """A handler that has nothing to do."""
 
 
+def gave_up(name: str, error: Exception) -> None:
+    """An `on_fail` that has nobody to tell."""
+
+
+def only_the_value(name: str) -> None:
+    """No `on_fail`: it does not take the error."""
+
+
 def test_a_name_has_one_handler() -> None:
     queue = Queue("memory://")
     queue.handle("greet", greet)
@@ -94,7 +102,7 @@ async def test_nothing_is_registered_after_the_queue_has_run() -> None:
     late: list[Callable[[], object]] = [
         lambda: queue.handle("part", greet),
         lambda: kind.schedule(every(60), "Ann"),
-        lambda: kind.on_fail(lambda value, error: None),
+        lambda: kind.on_fail(gave_up),
     ]
     for register in late:
         with pytest.raises(RegistrationError, match=r"too late: the queue has run; register before queue\.run\(\)"):
@@ -165,8 +173,6 @@ async def test_what_a_plain_store_lacks_is_refused_where_it_is_asked_for() -> No
         kind.schedule(every(60), "Ann")
     with pytest.raises(Unsupported, match="the plain store keeps no list of failed jobs"):
         await queue.failed()
-    with pytest.raises(Unsupported, match="the plain store begins no transactions"):
-        queue.transaction()
     await kind.push("Ann")
     assert await queue.drain() == 1
 
@@ -184,10 +190,10 @@ def test_an_option_that_is_not_there_is_answered_with_the_nearest() -> None:
 def test_an_on_fail_that_cannot_be_called_with_value_and_error_or_is_a_second_one_is_refused() -> None:
     kind: Kind[str] = Queue("memory://").handle("greet", greet)
     with pytest.raises(KindError, match="on_fail is called with the value and the error"):
-        kind.on_fail(lambda value: None)
-    kind.on_fail(lambda value, error: None)
+        kind.on_fail(only_the_value)
+    kind.on_fail(gave_up)
     with pytest.raises(RegistrationError, match="has an on_fail already"):
-        kind.on_fail(lambda value, error: None)
+        kind.on_fail(gave_up)
 
 
 @pytest.mark.parametrize(
