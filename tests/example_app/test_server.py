@@ -121,8 +121,11 @@ async def test_an_account_is_registered_verified_by_the_outbox_and_signed_in(tmp
         browser = instance.browser
         await browser.register("ann@example.com")
         await eventually(browser.outbox, what="the mail in the outbox")
-        assert (await browser.verify(await browser.newest_link())).status_code == 200
+        link = await browser.newest_link()
+        assert (await browser.verify(link)).status_code == 200
         assert (await browser.sign_in("ann@example.com")).url.path == "/account"
+        assert instance.lines("GET /verify HTTP")
+        assert not instance.lines(re.escape(link.partition("token=")[2]))
 
 
 async def test_the_request_its_answer_and_its_job_say_the_same_id(tmp_path: Path) -> None:
