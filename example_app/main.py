@@ -50,10 +50,12 @@ def create_app(settings: Settings) -> FastAPI:
         logs.set_up()
         if settings.smtp_url is None:
             logger.warning("SMTP_URL is not set: mail is kept at /outbox, for everybody to read")
-        await database.open()
-        app.state.secret_key = settings.secret_key or await kept_key(database)
-        yield
-        await database.close()
+        try:
+            await database.open()
+            app.state.secret_key = settings.secret_key or await kept_key(database)
+            yield
+        finally:
+            await database.close()
 
     app = FastAPI(
         title="Example app",
