@@ -340,7 +340,7 @@ async def test_without_run_jobs_are_pushed_here_and_run_elsewhere() -> None:
 
     async with lifespan(queue, run=False)(None) as state:
         assert state == {"queue": queue}
-        assert store.opened == 0
+        assert store.opened == 1
         await note.push(1)
         assert (await queue.health()).state == "elsewhere"
         assert (store.opened, store.closed) == (1, 0)

@@ -77,7 +77,7 @@ class Call(NamedTuple):
 
     Attributes:
         fresh: It must see what others have committed by now: where the transaction is the app's and sees an older
-            state, ask it on a connection of the store's own too.
+            state, ask it on a connection of the store's own instead.
     """
 
     statement: Statement

@@ -110,9 +110,9 @@ class InSQLAlchemy(Enlisted):
 def _is_autocommit(connection: Any) -> bool:
     """Whether each statement is kept by itself, whatever SQLAlchemy says of a transaction."""
     raw = connection.connection
-    if connection.dialect.name == "sqlite":
-        # With autocommit turned off in SQLAlchemy's own way, or by events that say BEGIN themselves.
-        driver = raw.driver_connection
+    driver = raw.driver_connection
+    if hasattr(driver, "in_transaction"):
+        # SQLite's, with autocommit turned off in SQLAlchemy's own way, or by events that say BEGIN themselves.
         return sqlite_fault(driver, getattr(driver, "autocommit", None)) is not None
     asked = getattr(raw.dbapi_connection, "get_autocommit", None)
     return bool(asked() if asked else raw.dbapi_connection.autocommit)
