@@ -195,8 +195,7 @@ class Kind(Pushing[T]):
         if self.gave_up is not None:
             raise RegistrationError(f"kind {self.name!r} has an on_fail already")
         self.gave_up = _read_on_fail(self.name, function)
-        called = function if isroutine(function) else type(function).__call__
-        self.gave_up_is_async = iscoroutinefunction(called)
+        self.gave_up_is_async = _is_async(function)
         return function
 
     async def __call__(self, value: T, run: Run | None = None) -> None:
@@ -273,3 +272,7 @@ def _read_on_fail(kind: str, function: Callable[..., Any]) -> Callable[..., Any]
                 "write (value, error: Exception)"
             ) from None
     return function
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return iscoroutinefunction(function if isroutine(function) else type(function).__call__)
