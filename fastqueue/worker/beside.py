@@ -1,4 +1,4 @@
-"""What goes on beside the claimer: listening for notices, and following the store's clock."""
+"""What goes on beside the claimer: listening for notices, following the store's clock, and pruning."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from fastqueue.clock import as_datetime
 if TYPE_CHECKING:
     from fastqueue.queue import Queue
 
-__all__ = ["follow_clock", "listen"]
+__all__ = ["follow_clock", "listen", "prune"]
 
 log = logging.getLogger("fastqueue")
 
 ASKED_EVERY = 60.0
 """Seconds between two looks at the store's clock."""
+
+PRUNE_FIRST_AFTER, PRUNE_EVERY = 60.0, 3600.0
+"""Seconds: not at the start, when an app has other things to do."""
+
+FAILED_KEPT_MS = 30 * 86_400_000
 
 
 async def listen(queue: Queue, wake: Callable[[], None]) -> None:
@@ -53,3 +58,21 @@ async def follow_clock(queue: Queue) -> None:
         except Exception as error:
             log.debug("the store's clock could not be asked", exc_info=error)
         await asyncio.sleep(ASKED_EVERY)
+
+
+async def prune(queue: Queue) -> None:
+    """Now and then, forget the jobs that failed more than 30 days ago, and holds and throttles that are over.
+
+    Every instance does: what one has pruned costs the next nothing.
+    """
+    await asyncio.sleep(PRUNE_FIRST_AFTER)
+    while True:
+        try:
+            await queue.ready()
+            now = queue.clock.now()
+            gone = await queue.store.prune(now, failed_before=now - FAILED_KEPT_MS)
+            if gone:
+                log.info("%d jobs that failed more than 30 days ago were forgotten", gone)
+        except Exception as error:
+            log.warning("pruning failed, it is tried again in an hour", exc_info=error)
+        await asyncio.sleep(PRUNE_EVERY)

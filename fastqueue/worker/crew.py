@@ -17,7 +17,7 @@ from fastqueue.codec import error_text
 from fastqueue.errors import StoreUnavailable
 from fastqueue.job import Claimed, Moment
 from fastqueue.outcome import Outcome, Settlement
-from fastqueue.worker.beside import follow_clock, listen
+from fastqueue.worker.beside import follow_clock, listen, prune
 from fastqueue.worker.claim import LookAhead
 from fastqueue.worker.run import Attempt, End, attempt_of, extra, judge, line, perform
 from fastqueue.worker.settle import SETTLE_BOUND, Settler, observe, tell_on_fail
@@ -81,7 +81,10 @@ class Worker:
     async def run(self) -> None:
         """Work until cancelled, then stop in order."""
         root = self._task(self._work(), "fastqueue-worker")
-        sides = [self._task(follow_clock(self.queue), "fastqueue-clock")]
+        sides = [
+            self._task(follow_clock(self.queue), "fastqueue-clock"),
+            self._task(prune(self.queue), "fastqueue-prune"),
+        ]
         if self.queue.store.wakes is not None:
             sides.append(self._task(listen(self.queue, self.wake.set), "fastqueue-listen"))
         try:
