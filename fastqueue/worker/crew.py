@@ -127,8 +127,7 @@ class Worker:
                 pause = min(max(pause * 2, self.queue.poll), _LONGEST_PAUSE)
                 if not self._stopping:
                     facts: dict[str, object] = {"error": error_text(error), "again_in": pause}
-                    level = logging.ERROR
-                    log.log(level, "a claim failed: %s", line(facts), extra=extra(facts))
+                    log.error("a claim failed: %s", line(facts), extra=extra(facts))
                     if not isinstance(error, StoreUnavailable):
                         log.debug("the claim's error", exc_info=error)
                 await self._sleep_through_wakes(pause)
@@ -196,9 +195,7 @@ class Worker:
                     continue
                 attempt = self._backlog.popleft()
                 self.running.add(attempt)
-                attempt.task = self._task(self._one(attempt), f"fastqueue-job-{attempt.job.id}")
-                self._tasks.add(attempt.task)
-                attempt.task.add_done_callback(self._tasks.discard)
+                attempt.task = self._awaited(self._one(attempt), f"fastqueue-job-{attempt.job.id}")
                 if self._loop.time() - begun > TURN and self._backlog:
                     self._booked = True
                     self._loop.call_soon(self._start_again)
@@ -271,9 +268,14 @@ class Worker:
                     self.wake.set()
                 self._start()
 
-        task = self._task(tell(), f"fastqueue-on-fail-{end.attempt.job.id}")
+        self._awaited(tell(), f"fastqueue-on-fail-{end.attempt.job.id}")
+
+    def _awaited(self, body: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """A task that the stop waits for."""
+        task = self._task(body, name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _task(self, body: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """A task in a context of its own: nothing leaks in from whoever started the queue, nor from job to job."""
@@ -295,9 +297,7 @@ class Worker:
         self._backlog.clear()
         self._ahead.close()
         if jobs:
-            task = self._task(self._give_back(jobs), "fastqueue-give-back")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._awaited(self._give_back(jobs), "fastqueue-give-back")
 
     async def _give_back(self, jobs: list[Claimed]) -> None:
         try:
