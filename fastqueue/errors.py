@@ -9,6 +9,7 @@ FastQueueError
 │   ├── ValueRefused          (ValueError)    a value that would not come back as it went in
 │   ├── CarriedTooLarge       (ValueError)    more carried than a job may keep
 │   ├── WrongPlace            (TypeError)     push where nobody can await it, push_sync where it would block
+│   ├── InlineDelay           (ValueError)    a delay on a queue that runs each job inside its push
 │   ├── TransactionRefused    (ValueError)    a handle that is no open transaction on the queue's database
 │   ├── TransactionEnded      (RuntimeError)  jobs pushed after their transaction was over
 │   └── TwoTransactions       (RuntimeError)  one session dependency at two scopes in a route
@@ -31,6 +32,7 @@ from __future__ import annotations
 __all__ = [
     "CarriedTooLarge",
     "FastQueueError",
+    "InlineDelay",
     "Interrupted",
     "KindError",
     "Mismatch",
@@ -84,6 +86,10 @@ class CarriedTooLarge(FastQueueError, ValueError):
 
 class WrongPlace(FastQueueError, TypeError):
     """`push` where nobody can await it, or `push_sync` where it would block the event loop."""
+
+
+class InlineDelay(FastQueueError, ValueError):
+    """A push for later on an `inline://` queue, which keeps nothing until then; nothing was run."""
 
 
 class TransactionRefused(FastQueueError, ValueError):

@@ -57,8 +57,9 @@ class Home:
 
     async def close(self) -> None:
         """Close the store, once the pushes that follow a commit are through."""
-        if self._loop is asyncio.get_running_loop() and self._later:
-            await asyncio.wait(set(self._later), timeout=_LAST_PUSHES)
+        here = asyncio.get_running_loop()
+        if later := {task for task in self._later if task.get_loop() is here}:
+            await asyncio.wait(later, timeout=_LAST_PUSHES)
         self._loop = None
         await self._store.close()
 
@@ -86,8 +87,10 @@ class Home:
         return asyncio.run(alone())
 
     def soon(self, call: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-        """Start a coroutine on the store's loop, from any thread; False: no loop runs."""
+        """Start a coroutine on the store's loop, from any thread, or else on the one here; False: no loop runs."""
         loop = self._loop
+        if not self.is_open and on_a_loop():
+            loop = asyncio.get_running_loop()
         if loop is None or not loop.is_running():
             return False
 

@@ -41,10 +41,7 @@ class InStore(Pushing[T]):
             if self._store is not None:
                 await self._store.open()
                 return await self._store.push(jobs, now=queue.clock.now()) if jobs else []
-            await queue.ready()
-            pushed = await queue.home.coalescer.push(jobs, queue.clock.now()) if jobs else []
-        queue.pushed(jobs)
-        return pushed
+            return await queue.keep(jobs)
 
     def _push_sync(self, values: Sequence[T], how: How) -> list[Pushed]:
         return self._queue.home.from_outside(lambda: self._push(values, how), self._kind.name)
@@ -96,6 +93,7 @@ class AfterCommit(Pushing[T]):
         queue = self._queue
         with prepared(queue, self._kind, values, how) as jobs:
             kept = list(jobs)
+        queue.accept(kept)
         if not self._after(lambda: queue.push_later(kept), len(kept)):
             raise Unsupported(
                 f"kind {self._kind.name!r}: the {queue.store.name} store joins no transactions, and this handle cannot "

@@ -14,7 +14,8 @@ from fastqueue.codec import check_name
 from fastqueue.errors import OptionError, RegistrationError, Unsupported
 from fastqueue.health import Health, health_of
 from fastqueue.home import Home
-from fastqueue.job import NewJob, StoredJob
+from fastqueue.inline import refuse_to_wait, run_inline
+from fastqueue.job import NewJob, Pushed, StoredJob
 from fastqueue.kind import Kind, Scheduled
 from fastqueue.kinds import Kinds
 from fastqueue.limits import Limiter, Throttle
@@ -25,6 +26,7 @@ from fastqueue.pushing import Pushing
 from fastqueue.settings import Seconds, as_count, as_seconds
 from fastqueue.store import FailedJobs, Keep, Store
 from fastqueue.stores import store_of
+from fastqueue.stores.inline import InlineStore
 from fastqueue.stores.joins import after_commit
 from fastqueue.worker import Worker
 
@@ -39,8 +41,8 @@ class Queue(Kinds):
     """Registers kinds of jobs, pushes them, and runs them.
 
     Args:
-        store: A URL (`sqlite:///app.db`, `postgresql://...`, `mysql://...`, `memory://`; the driver part of
-            SQLAlchemy's URLs is ignored), or any `Store`.
+        store: A URL (`sqlite:///app.db`, `postgresql://...`, `mysql://...`, `memory://`, or `inline://`, where a push
+            runs its job; the driver part of SQLAlchemy's URLs is ignored), or any `Store`.
         workers: How many jobs run at once in this process. Default 4.
         poll: How often the store is asked when nothing wakes the queue, in seconds. Default 1 s.
         grace: How long running jobs may go on when the queue is stopped, in seconds; then they are cancelled and put
@@ -194,6 +196,25 @@ class Queue(Kinds):
             return AfterCommit(self, kind, lambda call, pushed: after_commit(handle, call, pushed=pushed))
         return InTransaction(self, kind, self.store.joins.enlist(handle))
 
+    @property
+    def runs_inline(self) -> bool:
+        """Whether a push runs its job, so that there is nothing for workers to do."""
+        return isinstance(self.store, InlineStore)
+
+    def accept(self, jobs: Sequence[NewJob]) -> None:
+        """Refuse jobs that `keep` would refuse, where it cannot be called yet."""
+        if self.runs_inline:
+            refuse_to_wait(self, jobs)
+
+    async def keep(self, jobs: Sequence[NewJob]) -> list[Pushed]:
+        """Push jobs to the queue's own store and wake its workers; on an inline queue, run them."""
+        if self.runs_inline:
+            return await run_inline(self, jobs)
+        await self.ready()
+        pushed = await self.home.coalescer.push(jobs, self.clock.now()) if jobs else []
+        self.pushed(jobs)
+        return pushed
+
     def pushed(self, jobs: Iterable[NewJob]) -> None:
         """Jobs went into the store: wake the workers for what is due, and have them look in time for the rest."""
         self._hint()
@@ -211,9 +232,7 @@ class Queue(Kinds):
 
         async def push() -> None:
             try:
-                await self.ready()
-                await self.home.coalescer.push(jobs, self.clock.now())
-                self.pushed(jobs)
+                await self.keep(jobs)
             except Exception as error:
                 log.error("%d jobs could not be pushed after their commit", len(jobs), exc_info=error)
 

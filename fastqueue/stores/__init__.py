@@ -15,6 +15,7 @@ __all__ = ["store_of"]
 
 _BY_SCHEME = {
     "memory": ("memory", "MemoryStore"),
+    "inline": ("inline", "InlineStore"),
     "sqlite": ("sqlite", "SQLiteStore"),
     "postgresql": ("postgres", "PostgresStore"),
     "postgres": ("postgres", "PostgresStore"),
@@ -40,5 +41,7 @@ def store_of(where: Store | str) -> Store:
         raise OptionError(f"no store for {scheme}:// URLs; there are {known}")
     module, name = _BY_SCHEME[scheme]
     made: Any = getattr(import_module(f"fastqueue.stores.{module}"), name)
-    store: Store = made() if scheme == "memory" else made.from_url(where) if hasattr(made, "from_url") else made(where)
+    store: Store = (
+        made() if scheme in ("memory", "inline") else made.from_url(where) if hasattr(made, "from_url") else made(where)
+    )
     return store

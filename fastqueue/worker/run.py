@@ -44,7 +44,7 @@ class Attempt:
     held_until: Moment
     waited: float = 0.0
     took: float = 0.0
-    task: asyncio.Task[None] | None = None
+    task: asyncio.Task[Any] | None = None
     deadline: float | None = None
     late: bool = False
     gave_up: bool = False
