@@ -30,7 +30,7 @@ def text_files() -> Iterator[Path]:
     """The files of the repository that a person wrote."""
     inside = (path for place in PLACES for path in (ROOT / place).rglob("*"))
     for path in sorted([*inside, *ROOT.iterdir()]):
-        if path.is_file() and "__pycache__" not in path.parts:
+        if path.is_file() and path.name != ".git" and "__pycache__" not in path.parts:
             yield path
 
 
