@@ -281,7 +281,8 @@ class Queue(Kinds):
         """Run jobs as they come due, until cancelled.
 
         Cancelling it stops the claims, gives running jobs `grace` seconds, cancels those left and puts them back, and
-        returns within 5 more. A failing store is logged and tried again; it never ends the run.
+        returns within 5 more, or 15 when the store does not answer. A failing store is logged and tried again; it never
+        ends the run.
 
         Raises:
             RegistrationError: it runs already.

@@ -34,6 +34,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fastqueue.carriers import CarryVar
 from fastqueue.errors import RegistrationError, StoreUnavailable
 from fastqueue.queue import Queue
+from fastqueue.worker import SETTLE_BOUND, TAIL
 
 __all__ = ["CarryRequestID", "Lifespan", "RequestIDMiddleware", "combine", "health", "lifespan", "request_id"]
 
@@ -43,7 +44,7 @@ Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Mapping[str, A
 log = logging.getLogger("fastqueue")
 
 FIRST_PAUSE, LONGEST_PAUSE, HEALTHY = 0.05, 5.0, 60.0
-RUN_TAIL = 5.0 + 12.0  # beyond the grace: cancelled jobs are put back, then the last settlements are bounded
+RUN_TAIL = TAIL + SETTLE_BOUND + 2.0  # beyond the grace, when neither the jobs nor the store answer
 CLOSE_BOUND = 12.0
 
 

@@ -9,6 +9,7 @@ wake     the one-slot signal that ends the claimer's wait
 crew     the whole: who is running, and how all of it stops
 """
 
-from fastqueue.worker.crew import Worker
+from fastqueue.worker.crew import TAIL, Worker
+from fastqueue.worker.settle import SETTLE_BOUND
 
-__all__ = ["Worker"]
+__all__ = ["SETTLE_BOUND", "TAIL", "Worker"]

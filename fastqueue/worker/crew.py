@@ -28,7 +28,7 @@ from fastqueue.worker.watch import Watch
 if TYPE_CHECKING:
     from fastqueue.queue import Queue
 
-__all__ = ["Worker"]
+__all__ = ["TAIL", "Worker"]
 
 log = logging.getLogger("fastqueue")
 
@@ -322,25 +322,29 @@ class Worker:
         stop.result()
 
     async def _stop(self, root: asyncio.Task[None]) -> None:
-        """No claim any more; grace; then cancel and put back; then no longer than the tail."""
-        # The claim in flight is awaited, within a bound: its answer is the only list of what it holds.
-        await asyncio.wait({root}, timeout=SETTLE_BOUND)
-        root.cancel()
+        """No claim any more; grace; then cancel and put back; then no longer than the tail and a last settlement."""
         if self._stall is not None:
             self._stall.cancel()
-        unstarted = [attempt.job for attempt in self._backlog]
-        self._backlog.clear()
-        if unstarted:
-            await self._give_back(unstarted)
+        unstarted = self._task(self._give_back_unstarted(root), "fastqueue-give-back")
         await self._wait_for_runs(self._grace())
         for attempt in list(self.running):
             attempt.gave_up = True
             attempt.cancel()
         await self._wait_for_runs(TAIL)
-        await self.settler.finish(SETTLE_BOUND)
+        await asyncio.gather(self.settler.finish(SETTLE_BOUND), asyncio.wait({unstarted}, timeout=SETTLE_BOUND))
+        unstarted.cancel()
         left = sorted(f"{attempt.kind.name} {attempt.job.id}" for attempt in self.running)
         if left:
             log.warning("the queue stops while jobs still run; they run again after their holds: %s", ", ".join(left))
+
+    async def _give_back_unstarted(self, root: asyncio.Task[None]) -> None:
+        # The claim in flight is awaited, within a bound: its answer is the only list of what it holds.
+        await asyncio.wait({root}, timeout=SETTLE_BOUND)
+        root.cancel()
+        unstarted = [attempt.job for attempt in self._backlog]
+        self._backlog.clear()
+        if unstarted:
+            await self._give_back(unstarted)
 
     def _grace(self) -> float:
         if self.queue.grace > 0:
@@ -382,7 +386,7 @@ class Worker:
             attempt.gave_up = True
             attempt.cancel()
             with anyio.CancelScope(shield=True):
-                await self._wait_for_all()
+                await self._to_the_end(self._task(self._wait_for_runs(self._grace() + TAIL), "fastqueue-stop"))
             raise
         if self.settler.failure is not None:
             raise self.settler.failure

@@ -48,7 +48,7 @@ async def running(queue: Queue) -> AsyncGenerator[asyncio.Task[None]]:
         await stopped(task)
 
 
-async def stopped(task: asyncio.Task[None]) -> None:
+async def stopped(task: asyncio.Task[None] | asyncio.Task[int]) -> None:
     """Stop a queue that runs, and wait for the end of that."""
     task.cancel()
     with suppress(asyncio.CancelledError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 
 import anyio
 import pytest
@@ -13,9 +14,10 @@ import fastqueue.worker.crew
 from fastqueue import Permanent, Queue, constant
 from fastqueue.clock import Clock
 from fastqueue.job import Claimed, Moment
+from fastqueue.outcome import Settlement
 from fastqueue.store import Claim, Holds
 from fastqueue.stores.memory import MemoryStore
-from tests.worker.stage import Faulty, Observed, kept, lines, running, soon, stopped, taken, until
+from tests.worker.stage import A_WHILE, Faulty, Observed, kept, lines, running, soon, stopped, taken, until
 
 AT_ONCE = 0.001
 """A grace that is over at once; 0 would be the job's own time limit."""
@@ -330,6 +332,31 @@ async def test_a_claim_that_is_never_answered_cannot_hang_the_stop(monkeypatch: 
     assert job.state(Clock().now()) == "running", "it waits for its hold"
 
 
+async def test_a_claim_that_is_not_answered_does_not_keep_what_runs_from_being_put_back(
+    observed: Observed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fastqueue.worker.crew, "SETTLE_BOUND", 3600)
+    store, begun, release = SlowClaims(), asyncio.Event(), asyncio.Event()
+    store.answer.set()
+    queue = Queue(store, workers=2, poll=0.01, grace=AT_ONCE, observe=observed)
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        begun.set()
+        store.answer.clear()
+        store.asked.clear()
+        await release.wait()
+
+    await greet.push("Ann")
+    async with running(queue) as run:
+        await soon(begun.wait())
+        await soon(store.asked.wait())
+        run.cancel()
+        assert (await observed.next()).outcome == "put back"
+        assert not run.done()
+        store.answer.set()
+
+
 class SlowHolds(Holds):
     """Holds kinds back when it is let."""
 
@@ -386,6 +413,19 @@ async def test_a_stop_that_is_asked_for_twice_still_puts_everything_back(
     assert observed.outcomes == ["put back"]
 
 
+class SlowSettling(Faulty):
+    """Keeps a settlement when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answer = asyncio.Event(), asyncio.Event()
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        self.asked.set()
+        await self.answer.wait()
+        return await super().settle(settlements)
+
+
 async def test_a_drain_whose_caller_is_cancelled_puts_its_job_back(store: MemoryStore, observed: Observed) -> None:
     queue, begun = Queue(store, observe=observed), asyncio.Event()
 
@@ -403,3 +443,48 @@ async def test_a_drain_whose_caller_is_cancelled_puts_its_job_back(store: Memory
     assert observed.outcomes == ["put back"]
     (job,) = await kept(store)
     assert job.attempts == 0
+
+
+async def test_a_drain_whose_caller_is_cancelled_twice_puts_its_job_back(observed: Observed) -> None:
+    store = SlowSettling()
+    queue, begun = Queue(store, observe=observed), asyncio.Event()
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        begun.set()
+        await bare()
+
+    await greet.push("Ann")
+    draining = asyncio.create_task(queue.drain())
+    await soon(begun.wait())
+    draining.cancel()
+    await soon(store.asked.wait())
+    draining.cancel()
+    await asyncio.wait({draining}, timeout=A_WHILE)
+    assert not draining.done()
+    store.answer.set()
+    with pytest.raises(asyncio.CancelledError):
+        await soon(draining)
+    assert observed.outcomes == ["put back"]
+
+
+async def test_a_handler_that_swallows_every_cancel_cannot_hang_a_drain(
+    store: MemoryStore, observed: Observed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fastqueue.worker.crew, "TAIL", 0.05)
+    queue, begun, release = Queue(store, grace=AT_ONCE, observe=observed), asyncio.Event(), asyncio.Event()
+
+    @queue.handle("stubborn")
+    async def stubborn(name: str) -> None:
+        begun.set()
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await release.wait()
+
+    await stubborn.push("Ann")
+    draining = asyncio.create_task(queue.drain())
+    await soon(begun.wait())
+    await stopped(draining)
+    assert observed.outcomes == []
+    release.set()
+    assert (await observed.next()).outcome == "done"
