@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-__all__ = ["DEFAULT_QUEUE", "Claimed", "Lane", "Moment", "NewJob", "Pushed", "StoredJob"]
+__all__ = ["DEFAULT_QUEUE", "Claimed", "Lane", "Moment", "NewJob", "Pushed", "StoredJob", "Which"]
 
 Moment: TypeAlias = int
 """Milliseconds since 1970-01-01 00:00 UTC."""
@@ -157,6 +157,34 @@ class StoredJob:
         if self.held_ms is not None and self.held_ms > now:
             return "running"
         return "delayed" if self.run_ms > now else "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Which failed jobs are meant: those that are as everything says that is given; None: whatever it is.
+
+    Attributes:
+        error: A part of the error's text, letter by letter, capitals told apart.
+        since: They failed at this moment or later.
+        before: They failed before this moment.
+    """
+
+    kind: str | None = None
+    queue: str | None = None
+    error: str | None = None
+    since: Moment | None = None
+    before: Moment | None = None
+
+    def fits(self, job: StoredJob) -> bool:
+        """Whether a job that failed is one of those."""
+        return (
+            job.failed_ms is not None
+            and self.kind in (None, job.kind)
+            and self.queue in (None, job.queue)
+            and (self.error is None or self.error in (job.error or ""))
+            and (self.since is None or job.failed_ms >= self.since)
+            and (self.before is None or job.failed_ms < self.before)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
@@ -12,10 +12,11 @@ from fastqueue.carriers import Carrier
 from fastqueue.clock import Clock, as_moment
 from fastqueue.codec import check_name
 from fastqueue.errors import OptionError, RegistrationError, Unsupported
+from fastqueue.failures import each_failed, failed_jobs_of
 from fastqueue.health import Health, health_of
 from fastqueue.home import Home
 from fastqueue.inline import refuse_to_wait, run_inline
-from fastqueue.job import NewJob, Pushed, StoredJob
+from fastqueue.job import NewJob, Pushed, StoredJob, Which
 from fastqueue.kind import Kind, Scheduled
 from fastqueue.kinds import Kinds
 from fastqueue.limits import Limiter, Throttle
@@ -24,7 +25,7 @@ from fastqueue.outcome import Ran
 from fastqueue.push import AfterCommit, InStore, InTransaction
 from fastqueue.pushing import Pushing
 from fastqueue.settings import Seconds, as_count, as_seconds
-from fastqueue.store import FailedJobs, Keep, Store
+from fastqueue.store import Keep, Store
 from fastqueue.stores import store_of
 from fastqueue.stores.inline import InlineStore
 from fastqueue.stores.joins import after_commit
@@ -316,15 +317,50 @@ class Queue(Kinds):
 
     # -- failed jobs -----------------------------------------------------------------------------------------------
 
-    async def failed(self, *, limit: int = 100, kind: str | None = None) -> list[StoredJob]:
+    async def failed(self, *, limit: int | None = 100, kind: str | None = None) -> list[StoredJob]:
         """The jobs that failed for good, the latest first.
 
         Args:
-            limit: At most this many. Default 100.
+            limit: At most this many. Default 100; None: all, however many they are.
             kind: Only of this kind. Default: any.
         """
+        if limit is not None:
+            await self.ready()
+            return await failed_jobs_of(self.store).page(Which(kind=kind), limit=as_count("limit", limit))
+        return [job async for job in self.each_failed(kind=kind)]
+
+    async def each_failed(
+        self,
+        *,
+        kind: str | None = None,
+        queue: str | None = None,
+        error: str | None = None,
+        since: datetime | None = None,
+        before: datetime | None = None,
+    ) -> AsyncIterator[StoredJob]:
+        """Every job that failed for good, the latest first, read page by page. Those that fail meanwhile are left out.
+
+        Args:
+            kind: Only of this kind. Default: any.
+            queue: Only of this named queue. Default: any.
+            error: Only those with this in their error's text, letter by letter. Default: any.
+            since: Only those that failed then or later, as an aware datetime. Default: any.
+            before: Only those that failed before that, as an aware datetime. Default: any.
+
+        Example:
+            >>> async def mailboxes(queue: Queue) -> list[str]:
+            ...     return [job.payload async for job in queue.each_failed(kind="verify-mail", error="mailbox")]
+        """
+        which = Which(
+            kind=kind,
+            queue=queue,
+            error=error,
+            since=None if since is None else as_moment("since", since),
+            before=None if before is None else as_moment("before", before),
+        )
         await self.ready()
-        return await self._failed().page(limit=limit, kind=kind)
+        async for job in each_failed(self.store, which):
+            yield job
 
     async def run_again(self, id: int, *, at: datetime | None = None) -> bool:
         """Put a failed job back, from its first attempt; False: no failed job has this id.
@@ -335,17 +371,12 @@ class Queue(Kinds):
         """
         await self.ready()
         due = self.clock.now() if at is None else as_moment("at", at)
-        (found,) = await self._failed().run_again([id], at=due)
+        (found,) = await failed_jobs_of(self.store).run_again([id], at=due)
         self.wake()
         return found
 
     async def forget(self, id: int) -> bool:
         """Delete a failed job; False: no failed job has this id."""
         await self.ready()
-        (found,) = await self._failed().forget([id])
+        (found,) = await failed_jobs_of(self.store).forget([id])
         return found
-
-    def _failed(self) -> FailedJobs:
-        if self.store.failed is None:
-            raise Unsupported(f"the {self.store.name} store keeps no list of failed jobs")
-        return self.store.failed

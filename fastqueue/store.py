@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
-from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob
+from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob, Which
 from fastqueue.outcome import Settlement
 
 __all__ = [
@@ -253,8 +253,15 @@ class FailedJobs(ABC):
     """Faculty: the jobs that failed for good are listed, run again and forgotten."""
 
     @abstractmethod
-    async def page(self, *, limit: int = 100, offset: int = 0, kind: str | None = None) -> list[StoredJob]:
-        """F1, G19: the failed jobs, the latest failure first, of equal moments the larger id first."""
+    async def page(
+        self, which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
+    ) -> list[StoredJob]:
+        """Some of the failed jobs, or all.
+
+        F1, G19: the latest failure first, of equal moments the larger id first. F4: only those that are meant by
+        `which`. F5: with `after`, those behind it in that order, whether it is still there or not; a page costs the
+        same wherever in the list it is, as long as its jobs are the ones meant.
+        """
 
     @abstractmethod
     async def run_again(self, ids: Sequence[int], *, at: Moment) -> list[bool]:

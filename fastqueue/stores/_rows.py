@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from fastqueue.job import Claimed, Moment, NewJob, StoredJob
+from fastqueue.job import Claimed, Moment, NewJob, StoredJob, Which
 
-__all__ = ["CLAIMED", "NEVER", "NEW_JOB", "STORED", "Row", "claimed", "new_job_values", "stored"]
+__all__ = ["CLAIMED", "NEVER", "NEW_JOB", "STORED", "Row", "claimed", "failed_page_values", "new_job_values", "stored"]
 
 Row: TypeAlias = Sequence[Any]
 
@@ -95,6 +95,21 @@ def new_job_values(job: NewJob, now: Moment) -> dict[str, Any]:
         "carried": job.carried,
         "schedule": job.schedule,
         "created_at": now,
+    }
+
+
+def failed_page_values(which: Which | None, limit: int, after: StoredJob | None) -> dict[str, Any]:
+    """What a page of the failed jobs is asked with: a side that is left open reaches as far as moments go."""
+    which = which or Which()
+    return {
+        "kind": which.kind,
+        "queue": which.queue,
+        "error": which.error,
+        "since": -NEVER if which.since is None else which.since,
+        "before": NEVER if which.before is None else which.before,
+        "after_at": NEVER if after is None else after.failed_ms,
+        "after_id": NEVER if after is None else after.id,
+        "limit": limit,
     }
 
 

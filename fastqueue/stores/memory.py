@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import islice
 
-from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob
+from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob, Which
 from fastqueue.outcome import Settlement
 from fastqueue.store import Claim, Count, FailedJobs, Hits, Holds, Keep, RunPushed, Schedules, Store, Throttles
 from fastqueue.stores._kept import Kept
@@ -165,16 +165,23 @@ class _MemoryFailed(FailedJobs):
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
 
-    async def page(self, *, limit: int = 100, offset: int = 0, kind: str | None = None) -> list[StoredJob]:
-        jobs = [row.stored() for row in self._kept.failed.values() if kind in (None, row.given.kind)]
-        jobs.sort(key=lambda job: (job.failed_ms or 0, job.id), reverse=True)
-        return jobs[offset : offset + limit]
+    async def page(
+        self, which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
+    ) -> list[StoredJob]:
+        jobs = sorted((row.stored() for row in self._kept.failed.values()), key=_failure, reverse=True)
+        meant = filter((which or Which()).fits, jobs)
+        return list(islice((job for job in meant if after is None or _failure(job) < _failure(after)), limit))
 
     async def run_again(self, ids: Sequence[int], *, at: Moment) -> list[bool]:
         return [self._kept.run_again(id, at) for id in ids]
 
     async def forget(self, ids: Sequence[int]) -> list[bool]:
         return [self._kept.forget(id) for id in ids]
+
+
+def _failure(job: StoredJob) -> tuple[Moment, int]:
+    """The place of a failed job in their list."""
+    return job.failed_ms or 0, job.id
 
 
 class _MemoryThrottles(Throttles):

@@ -21,8 +21,11 @@ ROW: dict[str, Any] = {
     **dict.fromkeys(("kind", "state", "queue", "unique_key", "error"), "mail0"),
     "name": "1",
     "part": "",
-    **dict.fromkeys(("now", "until", "at", "before", "run_at", "due", "after_due", "failed_at"), NOW - 500_000),
-    **dict.fromkeys(("id", "token", "after", "after_id", "offset", "attempts", "interruptions", "window_ms"), 1),
+    **dict.fromkeys(
+        ("now", "until", "at", "before", "run_at", "due", "after_due", "after_at", "failed_at"), NOW - 500_000
+    ),
+    **dict.fromkeys(("id", "token", "after", "after_id", "attempts", "interruptions", "window_ms"), 1),
+    "since": 1,
     **dict.fromkeys(("limit", "portion"), 10),
     **dict.fromkeys(("lane", "mode"), 0),
     "everywhere": False,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from fastqueue.job import Claimed, Moment, NewJob, Pushed, StoredJob
+from fastqueue.job import Claimed, Moment, NewJob, Pushed, StoredJob, Which
 from fastqueue.outcome import Ending, Settlement
 from fastqueue.store import Claim, FailedJobs, Hits, Holds, RunPushed, Schedules, Throttles
 from fastqueue.stores._kept import Kept, Row
@@ -620,11 +620,42 @@ class FirstOfEqualFailuresFirst(_Changed):
     def change(self, kept: Kept) -> None:
         page = self.failed.page
 
-        async def by_time_alone(*, limit: int = 100, offset: int = 0, kind: str | None = None) -> list[StoredJob]:
-            jobs = sorted(await page(limit=1_000, kind=kind), key=lambda job: (-(job.failed_ms or 0), job.id))
-            return jobs[offset : offset + limit]
+        async def by_time_alone(
+            which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
+        ) -> list[StoredJob]:
+            jobs = await page(which, limit=limit, after=after)
+            return sorted(jobs, key=lambda job: (-(job.failed_ms or 0), job.id))
 
         _replace(self.failed, "page", by_time_alone)
+
+
+@found_by("F4")
+class ErrorsAreComparedWithoutCapitals(_Changed):
+    def change(self, kept: Kept) -> None:
+        page = self.failed.page
+
+        async def folded(
+            which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
+        ) -> list[StoredJob]:
+            which = which or Which()
+            jobs = await page(replace(which, error=None), limit=1_000, after=after)
+            return [job for job in jobs if (which.error or "").lower() in (job.error or "").lower()][:limit]
+
+        _replace(self.failed, "page", folded)
+
+
+@found_by("F5")
+class APageBeginsAfterItsMoment(_Changed):
+    def change(self, kept: Kept) -> None:
+        page = self.failed.page
+
+        async def later(
+            which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
+        ) -> list[StoredJob]:
+            before = which or Which() if after is None else replace(which or Which(), before=after.failed_ms)
+            return await page(before, limit=limit)
+
+        _replace(self.failed, "page", later)
 
 
 @found_by("T1")

@@ -16,14 +16,16 @@ WITHOUT_A_RACE = {
 } - {"SettlesWhatItSawHeld"}
 
 NOT_IN_A_HISTORY = {
+    "APageBeginsAfterItsMoment",
     "EachObjectHasItsOwnJobs",
+    "ErrorsAreComparedWithoutCapitals",
     "KeysIgnoreCase",
     "LooksAtTheFirstHundred",
     "PushesOneByOne",
     "RecordsARunBeforeItsJob",
     "RewritesPayloads",
 }
-"""What takes more than one store object, other letters, more jobs or a failure to be seen."""
+"""What takes more than one store object, other letters, more jobs, a choice of them or a failure to be seen."""
 
 
 def fresh(make: Callable[[], MemoryStore]) -> Callable[[], AbstractAsyncContextManager[MakeStore]]:

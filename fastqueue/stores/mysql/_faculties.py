@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastqueue.job import Claimed, Moment, NewJob, StoredJob
+from fastqueue.job import Claimed, Moment, NewJob, StoredJob, Which
 from fastqueue.store import FailedJobs, Hits, Holds, RunPushed, Schedules, StoreTime, Throttles
-from fastqueue.stores._rows import stored
+from fastqueue.stores._rows import failed_page_values, stored
 from fastqueue.stores._sql import Call, Steps
 from fastqueue.stores.mysql._access import Access
 from fastqueue.stores.mysql._lanes import Lanes
@@ -66,8 +66,10 @@ class MySQLFailedJobs(FailedJobs):
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    async def page(self, *, limit: int = 100, offset: int = 0, kind: str | None = None) -> list[StoredJob]:
-        got = await self._access.do("failed.page", limit=limit, offset=offset, kind=kind)
+    async def page(
+        self, which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
+    ) -> list[StoredJob]:
+        got = await self._access.do("failed.page", **failed_page_values(which, limit, after))
         return [stored(row) for row in got.rows]
 
     async def run_again(self, ids: Sequence[int], *, at: Moment) -> list[bool]:

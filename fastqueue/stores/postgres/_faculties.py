@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fastqueue.job import Claimed, Moment, NewJob, StoredJob
+from fastqueue.job import Claimed, Moment, NewJob, StoredJob, Which
 from fastqueue.store import FailedJobs, Hits, Holds, RunPushed, Schedules, StoreTime, Throttles
-from fastqueue.stores._rows import new_job_values, stored
+from fastqueue.stores._rows import failed_page_values, new_job_values, stored
 from fastqueue.stores.postgres._access import Access
 
 __all__ = ["PostgresFailedJobs", "PostgresHolds", "PostgresSchedules", "PostgresThrottles", "PostgresTime"]
@@ -58,8 +58,10 @@ class PostgresFailedJobs(FailedJobs):
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    async def page(self, *, limit: int = 100, offset: int = 0, kind: str | None = None) -> list[StoredJob]:
-        got = await self._access.do("failed.page", limit=limit, offset=offset, kind=kind)
+    async def page(
+        self, which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
+    ) -> list[StoredJob]:
+        got = await self._access.do("failed.page", **failed_page_values(which, limit, after))
         return [stored(row) for row in got.rows]
 
     async def run_again(self, ids: Sequence[int], *, at: Moment) -> list[bool]:

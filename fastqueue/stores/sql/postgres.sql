@@ -211,13 +211,17 @@ WITH kind AS (
 SELECT {give_back}(ARRAY[:id::bigint], ARRAY[:token::bigint], ARRAY[:unique_key::text]);
 
 -- name: failed.page
--- The failed jobs, the latest failure first.
+-- Some of the failed jobs, the latest failure first, behind a place in that order.
 -- relies on: jobs_failed
 SELECT
     id, kind, queue, payload, run_at, attempts, held_until, failed_at, error, options,
     unique_key, alone_key, mode, carried, schedule
-FROM {jobs} WHERE failed_at IS NOT NULL AND (:kind::text IS NULL OR kind = :kind::text)
-ORDER BY failed_at DESC, id DESC LIMIT :limit::bigint OFFSET :offset::bigint;
+FROM {jobs}
+WHERE failed_at >= :since::bigint AND failed_at < :before::bigint
+    AND (failed_at, id) < (:after_at::bigint, :after_id::bigint)
+    AND (:kind::text IS NULL OR kind = :kind::text) AND (:queue::text IS NULL OR queue = :queue::text)
+    AND (:error::text IS NULL OR strpos(error, :error::text) > 0)
+ORDER BY failed_at DESC, id DESC LIMIT :limit::bigint;
 
 -- name: failed.run_again
 -- Failed jobs go back to their lanes, with no attempts, and the notice of it, if a channel is given. Not `IS NOT NULL`:

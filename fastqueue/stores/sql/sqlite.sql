@@ -203,13 +203,17 @@ INSERT INTO {held_kinds} (kind, held_until) VALUES (:kind, :until)
 ON CONFLICT (kind) DO UPDATE SET held_until = max(held_until, excluded.held_until);
 
 -- name: failed.page
--- The failed jobs, the latest failure first.
+-- Some of the failed jobs, the latest failure first, behind a place in that order.
 -- relies on: jobs_failed
 SELECT
     id, kind, queue, payload, run_at, attempts, held_until, failed_at, error, options,
     unique_key, alone_key, mode, carried, schedule
-FROM {jobs} WHERE failed_at IS NOT NULL AND (:kind IS NULL OR kind = :kind)
-ORDER BY failed_at DESC, id DESC LIMIT :limit OFFSET :offset;
+FROM {jobs}
+WHERE failed_at >= :since AND failed_at < :before AND failed_at <= :after_at
+    AND (failed_at < :after_at OR id < :after_id)
+    AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
+    AND (:error IS NULL OR instr(error, :error) > 0)
+ORDER BY failed_at DESC, id DESC LIMIT :limit;
 
 -- name: failed.run_again
 -- A failed job goes back to its lane, with no attempts.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastqueue.job import Claimed, Moment, NewJob, StoredJob
+from fastqueue.job import Claimed, Moment, NewJob, StoredJob, Which
 from fastqueue.store import FailedJobs, Hits, Holds, RunPushed, Schedules, Throttles
-from fastqueue.stores._rows import stored
+from fastqueue.stores._rows import failed_page_values, stored
 from fastqueue.stores._sql import Statements, run_sync
 from fastqueue.stores.sqlite._access import Access
 from fastqueue.stores.sqlite._database import Database
@@ -59,9 +59,13 @@ class SQLiteFailedJobs(FailedJobs):
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    async def page(self, *, limit: int = 100, offset: int = 0, kind: str | None = None) -> list[StoredJob]:
+    async def page(
+        self, which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
+    ) -> list[StoredJob]:
+        values = failed_page_values(which, limit, after)
+
         def page(database: Database) -> list[StoredJob]:
-            return [stored(row) for row in database.do("failed.page", kind=kind, limit=limit, offset=offset)]
+            return [stored(row) for row in database.do("failed.page", **values)]
 
         return await self._access.read(page)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fastqueue.job import Which
 from fastqueue.outcome import Settlement
 from fastqueue.store import Keep
 from fastqueue.testing.conformance.clause import clause
@@ -30,17 +31,49 @@ class FailedClauses:
         ids = [await on.failed(n) for n in range(4)]
         assert [each.id for each in await on.failures.page()] == ids[::-1]
 
+    @clause("failed", Keep.QUEUES)
+    async def test_f4_only_those_that_are_meant_are_listed(self, on: Stage) -> None:
+        """F4: only those that are meant by `which`."""
+        for n, error in enumerate(("550 no such mailbox", "Timeout", "100%_\\ 550", "timeout")):
+            kind, queue = ("count", "other")[n % 2], ("default", "slow")[n // 2]
+            await on.failed(n, error=error, at=T0 + n, kind=kind, queue=queue)
+        for which, expected in (
+            (Which(), [3, 2, 1, 0]),
+            (Which(kind="count"), [2, 0]),
+            (Which(queue="slow"), [3, 2]),
+            (Which(error="550"), [2, 0]),
+            (Which(error="timeout"), [3]),
+            (Which(error="%_\\"), [2]),
+            (Which(error="%"), [2]),
+            (Which(since=T0 + 1), [3, 2, 1]),
+            (Which(before=T0 + 1), [0]),
+            (Which(since=T0 + 1, before=T0 + 3), [2, 1]),
+            (Which(kind="other", queue="slow", error="time", since=T0 + 3, before=T0 + 4), [3]),
+            (Which(kind="count", error="timeout"), []),
+            (Which(kind="none"), []),
+        ):
+            found = await on.failures.page(which)
+            assert numbers(found) == expected, which
+            assert all(map(which.fits, found))
+        assert numbers(await on.failures.page(Which(kind="count"), limit=1)) == [2]
+
     @clause("failed")
-    async def test_f1_the_list_comes_in_pages_and_by_kind(self, on: Stage) -> None:
-        """F1: a page holds at most `limit` after the first `offset`, of one kind if asked."""
-        for n in range(5):
-            await on.failed(n, at=T0 + n, kind=("count", "other")[n % 2])
-        assert numbers(await on.failures.page(limit=2)) == [4, 3]
-        assert numbers(await on.failures.page(limit=2, offset=2)) == [2, 1]
-        assert numbers(await on.failures.page(limit=2, offset=4)) == [0]
-        assert numbers(await on.failures.page(kind="count")) == [4, 2, 0]
-        assert numbers(await on.failures.page(kind="other", limit=1, offset=1)) == [1]
-        assert await on.failures.page(kind="none") == []
+    async def test_f5_the_list_comes_in_pages(self, on: Stage) -> None:
+        """F5: with `after`, those behind it in that order, whether it is still there or not."""
+        for n, at in enumerate((5, 3, 3, 3, 1)):
+            await on.failed(n, at=T0 + at, kind=("count", "other")[n % 2])
+        seen: list[int] = []
+        last = None
+        while page := await on.failures.page(limit=2, after=last):
+            assert len(page) <= 2
+            seen += numbers(page)
+            last = page[-1]
+            await on.failures.forget([last.id])
+        assert seen == [0, 3, 2, 1, 4]
+        first, second = await on.failures.page()
+        assert numbers([first, second]) == [0, 2]
+        assert numbers(await on.failures.page(Which(kind="count"), after=first)) == [2]
+        assert await on.failures.page(Which(kind="other"), after=first) == []
 
     @clause("failed")
     async def test_f2_a_failed_job_runs_again(self, on: Stage) -> None:
