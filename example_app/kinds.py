@@ -29,7 +29,7 @@ def queue_for(settings: Settings) -> Queue:
     """Make the queue that the settings ask for, in the database that the app has."""
     return Queue(
         settings.database_url,
-        workers=max(settings.workers, 1),
+        workers=settings.workers,
         queues=settings.queues,
         grace=settings.shutdown_timeout,
         carry=[CarryRequestID()],

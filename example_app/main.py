@@ -59,7 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     app = FastAPI(
         title="Example app",
-        lifespan=lifespan(queue, open_database, run=settings.runs_workers),
+        lifespan=lifespan(queue, open_database, run=settings.in_serve),
         openapi_url=None,
         dependencies=[Depends(check_form_token)],
         middleware=[

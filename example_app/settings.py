@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,9 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
+
+from fastqueue.environ import QueueSettings
+from fastqueue.errors import OptionError
 
 __all__ = ["Settings", "SettingsError"]
 
@@ -34,8 +36,8 @@ class Settings:
         secret_key: SECRET_KEY. Signs the session cookie. None: one is made and kept in the database.
         smtp_url: SMTP_URL. `smtp://user:password@host:port` or `smtps://`. None: mail is kept for `/outbox`.
         mail_from: MAIL_FROM. The sender of the mails.
-        workers: QUEUE_WORKERS or QUEUE_CONCURRENCY. Jobs run at once beside the server. 0: this instance only pushes.
-        in_serve: QUEUE_IN_SERVE. False: the server runs no workers, whatever `workers` says.
+        workers: QUEUE_WORKERS or QUEUE_CONCURRENCY. Jobs run at once beside the server.
+        in_serve: False when QUEUE_IN_SERVE is false or QUEUE_WORKERS is 0: this instance only pushes.
         queues: QUEUE_NAMES. The queues that the workers serve, in order of preference. None: fastqueue's own.
         shutdown_timeout: SHUTDOWN_TIMEOUT. Seconds that requests, and after them running jobs, have to finish.
         host: HOST. The address that `python -m example_app` listens on.
@@ -55,11 +57,6 @@ class Settings:
     port: int = 8000
 
     @property
-    def runs_workers(self) -> bool:
-        """Whether jobs run beside this instance's server."""
-        return self.in_serve and self.workers > 0
-
-    @property
     def secure(self) -> bool:
         """Whether browsers reach the app by https."""
         return self.app_url.startswith("https://")
@@ -75,10 +72,14 @@ class Settings:
             SettingsError: A value cannot be; nothing has been started yet.
 
         Example:
-            >>> Settings.from_environ({"QUEUE_WORKERS": "0"}).runs_workers
+            >>> Settings.from_environ({"QUEUE_WORKERS": "0"}).in_serve
             False
         """
         read = _Reader(environ)
+        try:
+            queue = QueueSettings.from_environ(environ)
+        except OptionError as error:
+            raise SettingsError(str(error)) from None
         port = read("PORT", _port, 8000)
         return cls(
             database_url=read("DATABASE_URL", _database_url, "sqlite:///example.db"),
@@ -86,10 +87,10 @@ class Settings:
             secret_key=read("SECRET_KEY", _secret_key, None),
             smtp_url=read("SMTP_URL", _smtp_url, None),
             mail_from=read("MAIL_FROM", _line, "Example app <no-reply@example.com>"),
-            workers=_workers(read),
-            in_serve=read("QUEUE_IN_SERVE", _switch, True),
-            queues=read("QUEUE_NAMES", _names, None),
-            shutdown_timeout=read("SHUTDOWN_TIMEOUT", _seconds, 10.0),
+            workers=queue.workers or 4,
+            in_serve=queue.in_serve,
+            queues=queue.queues,
+            shutdown_timeout=10.0 if queue.grace is None else queue.grace,
             host=read("HOST", _line, "127.0.0.1"),
             port=port,
         )
@@ -112,52 +113,10 @@ class _Reader:
             raise SettingsError(f"{name} cannot be {shown}: {error}") from None
 
 
-def _workers(read: _Reader) -> int:
-    """The two names of one setting: they may both be there, but have to agree."""
-    one = read("QUEUE_WORKERS", _count, None)
-    other = read("QUEUE_CONCURRENCY", _count, None)
-    if one is not None and other is not None and one != other:
-        raise SettingsError(
-            f"QUEUE_WORKERS is {one} and QUEUE_CONCURRENCY is {other}, and they mean the same: set one of them"
-        )
-    return next((count for count in (one, other) if count is not None), 4)
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError("give a whole number, 0 or more; 0 makes an instance that only pushes")
-    return int(text)
-
-
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         raise ValueError("give a port from 1 to 65535")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    remedy = "give seconds, 0 or more, such as 10 or 2.5"
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise ValueError(remedy) from None
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise ValueError(remedy)
-    return seconds
-
-
-def _switch(text: str) -> bool:
-    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-    if text.lower() not in words:
-        raise ValueError("give true or false")
-    return words[text.lower()]
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(set(names)) < len(names):
-        raise ValueError("give names of queues, each once, with commas between them, such as high,default")
-    return names
 
 
 def _line(text: str) -> str:

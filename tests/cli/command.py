@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastqueue.job import NewJob
@@ -36,16 +37,19 @@ class Command:
 
     url: str
     folder: Path = HERE
+    environ: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def start(self, *words: str, app: str | None = "jobs_app:queue") -> subprocess.Popen[str]:
+    def start(
+        self, *words: str, app: str | None = "jobs_app:queue", stderr: int = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
         """Begin a command."""
         given = [] if app is None else ["--app", app]
         return subprocess.Popen(
             [sys.executable, "-m", "fastqueue.cli", *words, *given],
             cwd=self.folder,
-            env={**os.environ, "JOBS": self.url, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "JOBS": self.url, "PYTHONPATH": str(ROOT), **self.environ},
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
+from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 from fastqueue import Queue, cron, every
@@ -28,6 +31,26 @@ async def slow(seconds: float) -> None:
     print("slow begins", flush=True)
     await asyncio.sleep(seconds)
     print("slow ends", flush=True)
+
+
+@queue.handle("record")
+async def record(number: int) -> None:
+    """Write a line to this process's own page of the ledger."""
+    with (Path(os.environ["LEDGER"]) / str(os.getpid())).open("a") as page:
+        page.write(f"{number}\n")
+
+
+@queue.handle("die")
+async def die(_: None) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@queue.handle("deaf", timeout=60)
+async def deaf(_: None) -> None:
+    print("deaf begins", flush=True)
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
 
 
 @queue.handle("nightly")

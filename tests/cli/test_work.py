@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +29,19 @@ def begun(command: subprocess.Popen[str]) -> None:
     """Wait until the slow job runs."""
     assert command.stdout is not None
     assert command.stdout.readline() == "slow begins\n"
+
+
+def on_a_terminal(fastqueue: Command, *words: str) -> str:
+    """Run a command whose standard error is a terminal; what that shows."""
+    ours, theirs = os.openpty()
+    command = fastqueue.start(*words, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError), open(ours, "rb", buffering=0) as terminal:  # Linux ends a terminal by an error
+        while part := terminal.read(4096):
+            shown += part
+    assert ended(command).status == 0
+    return shown.decode()
 
 
 @pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url"])
@@ -71,7 +88,76 @@ def test_a_worker_that_is_to_end_fails_with_its_store(how: str) -> None:
     answer = Command("postgresql://postgres@127.0.0.1:1/nowhere")("work", how)
 
     assert answer.status == 1
-    assert answer.err.startswith("fastqueue: ")
+    assert "fastqueue: StoreUnavailable: " in answer.err
+
+
+def test_tables_that_are_missing_end_it_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(
+        "from fastqueue import Queue\nfrom fastqueue.stores.sqlite import SQLiteStore\n"
+        "jobs = Queue(SQLiteStore('jobs.db', migrate=False))\n"
+    )
+
+    answer = Command("", tmp_path)("work", app="shop:jobs")
+
+    assert answer.status == 1
+    assert "fastqueue: SchemaMissing: " in answer.err
+    assert "run `fastqueue migrate`" in answer.err
+
+
+def test_a_store_that_is_away_is_tried_again_until_the_stop() -> None:
+    command = Command("postgresql://postgres@127.0.0.1:1/nowhere").start("work")
+    assert command.stderr is not None
+    while "the store is tried again" not in command.stderr.readline():
+        pass
+
+    command.send_signal(signal.SIGTERM)
+
+    assert ended(command).status == 0
+
+
+async def test_a_job_that_hears_no_cancellation_does_not_keep_the_process(fastqueue: Command) -> None:
+    await push(fastqueue.url, NewJob(kind="deaf", payload="null", run_at=NOW))
+    command = replace(fastqueue, environ={"SHUTDOWN_TIMEOUT": "0.1"}).start("work")
+    assert command.stdout is not None
+    assert command.stdout.readline() == "deaf begins\n"
+
+    command.send_signal(signal.SIGTERM)
+
+    answer = ended(command)
+    assert answer.status == 0
+    assert "the queue stops while jobs still run; they run again after their holds: deaf" in answer.err
+
+
+async def test_the_environment_says_what_the_options_do_not(fastqueue: Command) -> None:
+    await push(fastqueue.url, greet("Ada"), slow(0.01))
+    environ = {"QUEUE_NAMES": "later", "QUEUE_CONCURRENCY": "7", "QUEUE_WORKERS": "0"}
+    fastqueue = replace(fastqueue, environ=environ)
+
+    by_environment = fastqueue("work", "--stop-when-empty")
+    by_option = fastqueue("work", "--stop-when-empty", "--queue", "default", "--concurrency", "3")
+
+    assert by_environment.out == "slow begins\nslow ends\n"
+    assert "7 jobs at once, queues: later" in by_environment.err
+    assert by_option.out == "hello Ada\n"
+    assert "3 jobs at once, queues: default" in by_option.err
+
+
+def test_an_environment_that_cannot_be_is_a_usage_error(fastqueue: Command) -> None:
+    answer = replace(fastqueue, environ={"SHUTDOWN_TIMEOUT": "soon"})("work")
+
+    assert answer.status == 2
+    assert answer.err == "fastqueue: SHUTDOWN_TIMEOUT cannot be 'soon': give seconds, 0 or more, such as 10 or 2.5\n"
+
+
+async def test_a_terminal_shows_the_progress_and_a_file_what_came_of_it(fastqueue: Command) -> None:
+    ids = await push(fastqueue.url, greet("Ada"), NewJob(kind="refuse", payload='"no"', run_at=NOW))
+    assert len(ids) == 2
+
+    to_a_file = fastqueue("work", "--stop-when-empty")
+
+    assert "stopped; runs: 1 done, 1 failed" in to_a_file.err
+    assert "\x1b" not in to_a_file.err
+    assert "0 running; ended: none" in on_a_terminal(fastqueue, "work", "--stop-when-empty")
 
 
 @pytest.mark.parametrize("words", [("--once", "--stop-when-empty"), ("--queue", "")])

@@ -18,7 +18,7 @@ from tests.example_app.site import Site, serving
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Settings of an instance whose jobs run when the test says so."""
-    return Settings(database_url=f"sqlite:///{tmp_path / 'app.db'}", app_url="http://test", workers=0)
+    return Settings(database_url=f"sqlite:///{tmp_path / 'app.db'}", app_url="http://test", in_serve=False)
 
 
 @pytest.fixture

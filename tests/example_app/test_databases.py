@@ -14,7 +14,7 @@ from tests.example_app.site import Site, serving
 @pytest.fixture(params=["sqlite_url", "postgres_url", "mysql_url"])
 def settings(request: pytest.FixtureRequest) -> Settings:
     """Settings of an instance on each of the databases."""
-    return Settings(database_url=request.getfixturevalue(request.param), app_url="http://test", workers=0)
+    return Settings(database_url=request.getfixturevalue(request.param), app_url="http://test", in_serve=False)
 
 
 async def test_an_account_is_registered_verified_and_changes_its_address(site: Site) -> None:

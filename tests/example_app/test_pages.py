@@ -59,7 +59,7 @@ async def test_a_file_is_refused_with_a_page(browser: Browser) -> None:
 
 
 async def test_there_is_no_outbox_where_mail_goes_by_smtp(settings: Settings) -> None:
-    by_smtp = Settings(database_url=settings.database_url, smtp_url="smtp://127.0.0.1:1", workers=0)
+    by_smtp = Settings(database_url=settings.database_url, smtp_url="smtp://127.0.0.1:1", in_serve=False)
     async with serving(by_smtp) as site, site.visitor() as browser:
         assert (await browser.open("/outbox")).status_code == 404
         assert (await browser.open("/outbox/1")).status_code == 404

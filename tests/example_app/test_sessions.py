@@ -84,7 +84,7 @@ async def test_the_session_cookie_is_out_of_reach_of_scripts_and_other_sites(set
 
 
 async def test_the_session_cookie_goes_by_https_only_where_the_app_does(settings: Settings) -> None:
-    secure = Settings(database_url=settings.database_url, app_url="https://app.example.com", workers=0)
+    secure = Settings(database_url=settings.database_url, app_url="https://app.example.com", in_serve=False)
     async with serving(secure) as site, site.visitor() as browser:
         page = await browser.open("/register")
         assert page.headers["set-cookie"].startswith("__Host-session=")

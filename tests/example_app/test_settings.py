@@ -10,7 +10,7 @@ from example_app.settings import Settings, SettingsError
 def test_nothing_set_is_a_developer_s_instance() -> None:
     settings = Settings.from_environ({})
     assert settings == Settings()
-    assert settings.runs_workers
+    assert settings.in_serve
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:
@@ -47,11 +47,11 @@ def test_everything_can_be_set() -> None:
         port=9000,
     )
     assert settings.secure
-    assert not settings.runs_workers
+    assert not settings.in_serve
 
 
 def test_no_workers_make_an_instance_that_only_pushes() -> None:
-    assert not Settings.from_environ({"QUEUE_WORKERS": "0"}).runs_workers
+    assert not Settings.from_environ({"QUEUE_WORKERS": "0"}).in_serve
 
 
 def test_links_follow_the_port() -> None:

@@ -45,7 +45,7 @@ RINGS = (
     Ring("stores", "stores", third_party="asyncpg asyncmy redis"),
     Ring("the road", "queue push inline home coalesce failures health worker", third_party="anyio typing_extensions"),
     Ring("the root", "fastqueue"),
-    Ring("edges", "starlette fastapi otel mail events cli testing", third_party=None),
+    Ring("edges", "environ starlette fastapi otel mail events cli testing", third_party=None),
 )
 
 
