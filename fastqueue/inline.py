@@ -42,13 +42,18 @@ def refuse_to_wait(queue: Queue, jobs: Sequence[NewJob]) -> None:
 
 
 async def run_inline(queue: Queue, jobs: Sequence[NewJob]) -> list[Pushed]:
-    """Run jobs one after the other, each once; what the first that fails raises ends it."""
+    """Run jobs one after the other, each once; when all have run, what the first that failed has raised is raised."""
     refuse_to_wait(queue, jobs)
     pushed: list[Pushed] = []
+    errors: list[Exception] = []
     for job in jobs:
-        id = next(_ids)
-        await _run(queue, job, id)
-        pushed.append(Pushed(id, new=True))
+        pushed.append(Pushed(next(_ids), new=True))
+        try:
+            await _run(queue, job, pushed[-1].id)
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
     return pushed
 
 

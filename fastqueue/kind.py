@@ -69,9 +69,9 @@ class Scheduled:
 class Road(Protocol):
     """What a kind needs of the queue it belongs to."""
 
-    def own_store(self, kind: Kind[T]) -> Pushing[T]: ...
+    def own_store(self, *kinds: Kind[T]) -> Pushing[T]: ...
 
-    def transaction_of(self, kind: Kind[T], handle: object) -> Pushing[T]: ...
+    def transaction_of(self, handle: object, *kinds: Kind[T]) -> Pushing[T]: ...
 
     def schedule(self, kind: Kind[Any], scheduled: Scheduled) -> None: ...
 
@@ -150,7 +150,7 @@ class Kind(Pushing[T]):
             TransactionRefused: it is none of these.
             Unsupported: the store has no transactions to join.
         """
-        return self._at().transaction_of(self, tx)
+        return self.road.transaction_of(tx, self)
 
     def schedule(
         self, when: Schedule, value: T, *, name: str | None = None, missed: Literal["one", "skip"] = "one"
@@ -237,7 +237,13 @@ class Kind(Pushing[T]):
         job = self.new_job(scheduled.value, scheduled.payload, AS_IT_IS, run_at=run_at)
         return replace(job, schedule=scheduled.name)
 
-    def _at(self) -> Road:
+    @property
+    def road(self) -> Road:
+        """The queue it belongs to.
+
+        Raises:
+            RegistrationError: none includes it yet.
+        """
         if self._road is None:
             raise self._homeless()
         return self._road
@@ -250,13 +256,13 @@ class Kind(Pushing[T]):
             raise RegistrationError(f"kind {self.name!r}: {what} comes too late: {reason}")
 
     def _check_awaitable(self) -> None:
-        self._at().own_store(self)._check_awaitable()
+        self.road.own_store(self)._check_awaitable()
 
     def _push(self, values: Sequence[T], how: How) -> Coroutine[Any, Any, list[Pushed]]:
-        return self._at().own_store(self)._push(values, how)
+        return self.road.own_store(self)._push(values, how)
 
     def _push_sync(self, values: Sequence[T], how: How) -> list[Pushed]:
-        return self._at().own_store(self)._push_sync(values, how)
+        return self.road.own_store(self)._push_sync(values, how)
 
 
 def _read_on_fail(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:

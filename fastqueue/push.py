@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastqueue.carriers import carried_text
 from fastqueue.clock import as_moment
@@ -27,84 +27,92 @@ T = TypeVar("T")
 
 
 class InStore(Pushing[T]):
-    """The pushes of a kind straight into a store: the queue's own, or another that was given to `in_`."""
+    """The pushes of kinds straight into a store: the queue's own, or another that was given to `in_`."""
 
-    def __init__(self, queue: Queue, kind: Kind[T], store: Store | None = None) -> None:
-        self._queue, self._kind, self._store = queue, kind, store
+    def __init__(self, queue: Queue, kinds: Sequence[Kind[T]], store: Store | None = None) -> None:
+        self._queue, self._kinds, self._store = queue, kinds, store
 
     def _check_awaitable(self) -> None:
-        refuse_unawaitable(self._kind.name)
+        refuse_unawaitable(names(self._kinds))
 
     async def _push(self, values: Sequence[T], how: How) -> list[Pushed]:
         queue = self._queue
-        with prepared(queue, self._kind, values, how) as jobs:
+        with prepared(queue, self._kinds, values, how) as jobs:
             if self._store is not None:
                 await self._store.open()
                 return await self._store.push(jobs, now=queue.clock.now()) if jobs else []
             return await queue.keep(jobs)
 
     def _push_sync(self, values: Sequence[T], how: How) -> list[Pushed]:
-        return self._queue.home.from_outside(lambda: self._push(values, how), self._kind.name)
+        return self._queue.home.from_outside(lambda: self._push(values, how), names(self._kinds))
 
 
 class InTransaction(Pushing[T]):
-    """The pushes of a kind inside a transaction of the app's; the workers are woken when it has committed."""
+    """The pushes of kinds inside a transaction of the app's; the workers are woken when it has committed."""
 
-    def __init__(self, queue: Queue, kind: Kind[T], enlisted: Enlisted) -> None:
-        self._queue, self._kind, self._enlisted = queue, kind, enlisted
+    def __init__(self, queue: Queue, kinds: Sequence[Kind[T]], enlisted: Enlisted) -> None:
+        self._queue, self._kinds, self._enlisted = queue, kinds, enlisted
 
     def _check_awaitable(self) -> None:
         if self._enlisted.sync and not on_a_loop():
-            raise _unawaitable(self._kind.name)
-        refuse_unawaitable(self._kind.name)
+            raise _unawaitable(names(self._kinds))
+        refuse_unawaitable(names(self._kinds))
 
     async def _push(self, values: Sequence[T], how: How) -> list[Pushed]:
         queue = self._queue
         # The store is not opened here: making its tables would wait for the very transaction that is to use them.
-        with prepared(queue, self._kind, values, how) as jobs:
+        with prepared(queue, self._kinds, values, how) as jobs:
             pushed = await self._enlisted.push(jobs, now=queue.clock.now()) if jobs else []
         self._enlisted.after_commit(lambda: queue.committed(jobs), pushed=len(jobs))
         return pushed
 
     def _push_sync(self, values: Sequence[T], how: How) -> list[Pushed]:
         queue = self._queue
-        with prepared(queue, self._kind, values, how) as jobs:
+        with prepared(queue, self._kinds, values, how) as jobs:
             pushed = self._enlisted.push_sync(jobs, now=queue.clock.now()) if jobs else []
         self._enlisted.after_commit(lambda: queue.committed(jobs), pushed=len(jobs))
         return pushed
 
 
 class AfterCommit(Pushing[T]):
-    """The pushes of a kind to a store that can join no transaction: they go out right after the commit.
+    """The pushes of kinds to a store that can join no transaction: they go out right after the commit.
 
     What the store answers is not known before, so the id of such a push is 0.
     """
 
-    def __init__(self, queue: Queue, kind: Kind[T], after: Callable[[Callable[[], None], int], bool]) -> None:
-        self._queue, self._kind, self._after = queue, kind, after
+    def __init__(
+        self, queue: Queue, kinds: Sequence[Kind[T]], after: Callable[[Callable[[], None], int], bool]
+    ) -> None:
+        self._queue, self._kinds, self._after = queue, kinds, after
 
     def _check_awaitable(self) -> None:
-        refuse_unawaitable(self._kind.name)
+        refuse_unawaitable(names(self._kinds))
 
     async def _push(self, values: Sequence[T], how: How) -> list[Pushed]:
         return self._push_sync(values, how)
 
     def _push_sync(self, values: Sequence[T], how: How) -> list[Pushed]:
         queue = self._queue
-        with prepared(queue, self._kind, values, how) as jobs:
+        with prepared(queue, self._kinds, values, how) as jobs:
             kept = list(jobs)
         queue.accept(kept)
         if not self._after(lambda: queue.push_later(kept), len(kept)):
             raise Unsupported(
-                f"kind {self._kind.name!r}: the {queue.store.name} store joins no transactions, and this handle cannot "
-                "tell when it commits: push after the commit, or give a SQLAlchemy session"
+                f"kind {names(self._kinds)!r}: the {queue.store.name} store joins no transactions, and this handle "
+                "cannot tell when it commits: push after the commit, or give a SQLAlchemy session"
             )
         return [Pushed(0, True) for _ in kept]
 
 
 @contextmanager
-def prepared(queue: Queue, kind: Kind[T], values: Sequence[T], how: How) -> Generator[list[NewJob]]:
-    """The jobs of one push, with what the carriers give them; around the body, the carriers' own contexts."""
+def prepared(queue: Queue, kinds: Sequence[Kind[T]], values: Sequence[T], how: How) -> Generator[list[NewJob]]:
+    """The jobs of one push, each value to each kind; around the body, the carriers' own contexts."""
+    with ExitStack() as around:
+        yield [job for kind in kinds for job in around.enter_context(_prepared(queue, kind, values, how))]
+
+
+@contextmanager
+def _prepared(queue: Queue, kind: Kind[T], values: Sequence[T], how: How) -> Generator[list[NewJob]]:
     queue.refuse_while_registering(kind.name)
     how.given.check(f"push of {kind.name!r}")
     run_at = _run_at(kind.name, queue.clock.now(), how)
@@ -118,6 +126,11 @@ def prepared(queue: Queue, kind: Kind[T], values: Sequence[T], how: How) -> Gene
             kind.new_job(value, payload, how, run_at=run_at, carried=text)
             for value, payload in zip(values, payloads, strict=True)
         ]
+
+
+def names(kinds: Sequence[Kind[Any]]) -> str:
+    """The kinds of a push, for messages."""
+    return ", ".join(kind.name for kind in kinds)
 
 
 def _run_at(kind: str, now: Moment, how: How) -> Moment:

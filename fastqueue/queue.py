@@ -185,17 +185,17 @@ class Queue(Kinds):
 
     # -- pushing ---------------------------------------------------------------------------------------------------
 
-    def own_store(self, kind: Kind[T]) -> Pushing[T]:
-        """The pushes of a kind into this queue's store."""
-        return InStore(self, kind)
+    def own_store(self, *kinds: Kind[T]) -> Pushing[T]:
+        """The pushes of kinds into this queue's store, each value to each kind, all or none."""
+        return InStore(self, kinds)
 
-    def transaction_of(self, kind: Kind[T], handle: object) -> Pushing[T]:
-        """The pushes of a kind into a transaction of the app's; called by `kind.in_(tx)`."""
+    def transaction_of(self, handle: object, *kinds: Kind[T]) -> Pushing[T]:
+        """The pushes of kinds into a transaction of the app's; called by `kind.in_(tx)`."""
         if isinstance(handle, Store):
-            return InStore(self, kind, handle)
+            return InStore(self, kinds, handle)
         if self.store.joins is None:
-            return AfterCommit(self, kind, lambda call, pushed: after_commit(handle, call, pushed=pushed))
-        return InTransaction(self, kind, self.store.joins.enlist(handle))
+            return AfterCommit(self, kinds, lambda call, pushed: after_commit(handle, call, pushed=pushed))
+        return InTransaction(self, kinds, self.store.joins.enlist(handle))
 
     @property
     def runs_inline(self) -> bool:

@@ -90,11 +90,11 @@ async def test_the_error_of_the_job_is_the_error_of_the_push_and_there_is_no_sec
     assert "a job failed for good: kind=greet" in caplog.text
 
 
-async def test_of_several_the_first_that_fails_is_the_last_that_runs() -> None:
+async def test_of_several_all_run_before_the_first_error_is_raised() -> None:
     app = App()
     with pytest.raises(LookupError):
         await app.greet.push_many(["Ann", "bad", "Cid"])
-    assert app.seen == ["Ann 1 of 1", "bad 1 of 1"]
+    assert app.seen == ["Ann 1 of 1", "bad 1 of 1", "Cid 1 of 1"]
 
 
 async def test_a_value_goes_through_json_as_it_does_on_every_store() -> None:
