@@ -29,6 +29,7 @@ class Health:
         oldest: Seconds that the oldest due job has waited; None: none waits.
         unclaimed: Kinds with due jobs that this process does not handle.
         zone_data: The version of the time zone data that schedules are computed with.
+        zone_data_elsewhere: Other versions that instances of this queue use: their schedules may differ by an hour.
     """
 
     ready: bool
@@ -40,6 +41,7 @@ class Health:
     oldest: float | None
     unclaimed: list[str]
     zone_data: str
+    zone_data_elsewhere: list[str]
 
     def as_dict(self) -> dict[str, object]:
         """The same, for a JSON answer."""
@@ -70,4 +72,5 @@ async def health_of(queue: Queue) -> Health:
         oldest=oldest,
         unclaimed=unclaimed,
         zone_data=zone_data_version(),
+        zone_data_elsewhere=[] if worker is None else sorted(worker.zone_data_elsewhere),
     )

@@ -14,7 +14,7 @@ from fastqueue._cron import SEARCHED_YEARS, Pattern, parse
 from fastqueue._zones import Zone, load_zone
 from fastqueue.errors import OptionError
 
-__all__ = ["Cron", "Every", "Schedule", "cron", "every"]
+__all__ = ["Cron", "Every", "Schedule", "cron", "every", "needs_zone_data"]
 
 _MILLISECOND = timedelta(milliseconds=1)
 _REPEATED_AT_MOST = timedelta(days=2)
@@ -205,6 +205,11 @@ def cron(expression: str, tz: str = "UTC") -> Cron:
     """
     zone = load_zone(tz)
     return Cron(" ".join(expression.split()), zone.name, parse(expression), zone)
+
+
+def needs_zone_data(when: Schedule) -> bool:
+    """Whether instances with different zone data may answer differently; of a schedule of the app's own: who knows."""
+    return not (isinstance(when, Every) or (isinstance(when, Cron) and when.tz in ("UTC", "Etc/UTC")))
 
 
 def _utc(after: datetime) -> datetime:

@@ -236,6 +236,13 @@ class Schedules(ABC):
     async def recorded(self) -> dict[str, Moment]:
         """The moment of the last run recorded of each schedule, by name."""
 
+    @abstractmethod
+    async def tell_zone_data(self, version: str, *, now: Moment) -> dict[str, Moment]:
+        """Tell that an instance with this version of the time zone data is at work at `now`.
+
+        S5: answers for each version told of when one with it was last said to be at work, over all instances.
+        """
+
 
 class Holds(ABC):
     """Faculty: a kind can be held back, on every instance."""

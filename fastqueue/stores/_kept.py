@@ -106,6 +106,7 @@ class Kept:
         self.held_alone: set[tuple[str, str]] = set()
         self.held_kinds: dict[str, Moment] = {}
         self.runs: dict[str, Moment] = {}
+        self.zone_data: dict[str, Moment] = {}
         self.windows: dict[str, Hits] = {}
         self._ends: list[tuple[Moment, int]] = []
         self._last_id = 0

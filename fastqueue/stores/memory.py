@@ -150,6 +150,10 @@ class _MemorySchedules(Schedules):
     async def recorded(self) -> dict[str, Moment]:
         return dict(self._kept.runs)
 
+    async def tell_zone_data(self, version: str, *, now: Moment) -> dict[str, Moment]:
+        self._kept.zone_data[version] = now
+        return dict(self._kept.zone_data)
+
 
 class _MemoryHolds(Holds):
     def __init__(self, kept: Kept) -> None:

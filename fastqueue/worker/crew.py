@@ -17,7 +17,7 @@ from fastqueue.codec import error_text
 from fastqueue.errors import StoreUnavailable
 from fastqueue.job import Claimed, Moment
 from fastqueue.outcome import Outcome, Settlement
-from fastqueue.worker.beside import follow_clock, listen, prune
+from fastqueue.worker.beside import what_goes_on_beside
 from fastqueue.worker.claim import LookAhead
 from fastqueue.worker.run import Attempt, End, attempt_of, extra, judge, line, perform
 from fastqueue.worker.settle import SETTLE_BOUND, Settler, observe, tell_on_fail
@@ -51,6 +51,7 @@ class Worker:
         running: The attempts whose handlers run now, never more than the queue's workers.
         claimed_at: When the store last answered a claim, on the queue's clock for durations; None: not yet.
         store_answers: Whether the last claim was answered.
+        zone_data_elsewhere: Versions of the zone data, other than ours, that other instances work with.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -59,6 +60,7 @@ class Worker:
         self.running: set[Attempt] = set()
         self.claimed_at: float | None = None
         self.store_answers = True
+        self.zone_data_elsewhere: set[str] = set()
         self.settler = Settler(queue, on_fail=self._on_fail, ended=self.wake.set)
         self._watch = Watch(self)
         self._ticker = Ticker(queue)
@@ -81,12 +83,8 @@ class Worker:
     async def run(self) -> None:
         """Work until cancelled, then stop in order."""
         root = self._task(self._work(), "fastqueue-worker")
-        sides = [
-            self._task(follow_clock(self.queue), "fastqueue-clock"),
-            self._task(prune(self.queue), "fastqueue-prune"),
-        ]
-        if self.queue.store.wakes is not None:
-            sides.append(self._task(listen(self.queue, self.wake.set), "fastqueue-listen"))
+        beside = what_goes_on_beside(self.queue, self.wake.set, self.zone_data_elsewhere)
+        sides = [self._task(body, f"fastqueue-{name}") for name, body in beside.items()]
         try:
             await asyncio.shield(root)
         except asyncio.CancelledError:

@@ -26,6 +26,8 @@ ALIKE = {
     "give_back.job",
     "renew.job",
     "schedules.recorded",
+    "schedules.tell",
+    "schedules.told",
     "hold_back.kind",
     "failed.page",
     "failed.run_again",

@@ -536,6 +536,17 @@ class RunsGoBackward(_Changed):
         _replace(self.schedules, "push_run", other_than_recorded)
 
 
+@found_by("S5")
+class HearsOnlyOfItsOwnZoneData(_Changed):
+    def change(self, kept: Kept) -> None:
+        tell_zone_data = self.schedules.tell_zone_data
+
+        async def only_ours(version: str, *, now: Moment) -> dict[str, Moment]:
+            return {version: (await tell_zone_data(version, now=now))[version]}
+
+        _replace(self.schedules, "tell_zone_data", only_ours)
+
+
 @found_by("H1")
 class HoldBackUsesAnAttempt(_Changed):
     def change(self, kept: Kept) -> None:

@@ -19,6 +19,7 @@ NOT_IN_A_HISTORY = {
     "APageBeginsAfterItsMoment",
     "EachObjectHasItsOwnJobs",
     "ErrorsAreComparedWithoutCapitals",
+    "HearsOnlyOfItsOwnZoneData",
     "KeysIgnoreCase",
     "LooksAtTheFirstHundred",
     "PushesOneByOne",

@@ -47,6 +47,11 @@ class MySQLSchedules(Schedules):
         got = await self._access.do("schedules.recorded")
         return {str(name): int(run_at) for name, run_at in got.rows}
 
+    async def tell_zone_data(self, version: str, *, now: Moment) -> dict[str, Moment]:
+        await self._access.do("schedules.tell", name=version, now=now)
+        got = await self._access.do("schedules.told")
+        return {str(told): int(at) for told, at in got.rows}
+
 
 class MySQLHolds(Holds):
     """The moments in the rows of kinds."""

@@ -32,6 +32,11 @@ class PostgresSchedules(Schedules):
         got = await self._access.do("schedules.recorded")
         return {str(row[0]): int(row[1]) for row in got.rows}
 
+    async def tell_zone_data(self, version: str, *, now: Moment) -> dict[str, Moment]:
+        await self._access.do("schedules.tell", name=version, now=now)
+        got = await self._access.do("schedules.told")
+        return {str(told): int(at) for told, at in got.rows}
+
 
 class PostgresHolds(Holds):
     """A table of the kinds that are held back."""

@@ -201,6 +201,17 @@ SELECT run_at FROM {schedules} WHERE name = :name::text;
 -- relies on: nothing
 SELECT name, run_at FROM {schedules};
 
+-- name: schedules.tell
+-- An instance with this zone data is at work.
+-- relies on: meta_pkey
+INSERT INTO {meta} (name, value) VALUES ('zone data ' || :name::text, :now::bigint::text)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: schedules.told
+-- When instances with each zone data were last said to be at work.
+-- relies on: nothing
+SELECT substr(name, 11), value FROM {meta} WHERE name LIKE 'zone data %';
+
 -- name: hold_back.kind
 -- No claim takes the kind until then, which only moves forward, and the job is given back.
 -- relies on: held_kinds_pkey

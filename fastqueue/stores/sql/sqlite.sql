@@ -196,6 +196,17 @@ SELECT run_at FROM {schedules} WHERE name = :name;
 -- relies on: nothing
 SELECT name, run_at FROM {schedules} ORDER BY name;
 
+-- name: schedules.tell
+-- An instance with this zone data is at work.
+-- relies on: primary key
+INSERT INTO {meta} (name, value) VALUES ('zone data ' || :name, :now)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: schedules.told
+-- When instances with each zone data were last said to be at work.
+-- relies on: nothing
+SELECT substr(name, 11), value FROM {meta} WHERE name LIKE 'zone data %';
+
 -- name: hold_back.kind
 -- No claim takes the kind until then; the moment only moves forward.
 -- relies on: primary key

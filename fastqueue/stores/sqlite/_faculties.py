@@ -38,6 +38,13 @@ class SQLiteSchedules(Schedules):
     async def recorded(self) -> dict[str, Moment]:
         return await self._access.read(lambda database: dict(database.do("schedules.recorded").fetchall()))
 
+    async def tell_zone_data(self, version: str, *, now: Moment) -> dict[str, Moment]:
+        def tell(database: Database) -> dict[str, Moment]:
+            database.do("schedules.tell", name=version, now=now)
+            return {told: int(at) for told, at in database.do("schedules.told")}
+
+        return await self._access.write(tell)
+
 
 class SQLiteHolds(Holds):
     """A table of the kinds that are held back."""

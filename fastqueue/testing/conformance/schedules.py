@@ -75,6 +75,16 @@ class ScheduleClauses:
         else:
             assert len(await on.stored()) == len(await on.schedules.recorded()) == 1
 
+    @clause("schedules")
+    async def test_s5_each_instance_hears_of_the_zone_data_of_the_others(self, on: Stage) -> None:
+        """S5: the answer tells for each version when an instance with it was last said to be at work."""
+        other = (await on.another()).schedules
+        assert other
+        assert await on.schedules.tell_zone_data("2025b", now=T0) == {"2025b": T0}
+        assert await other.tell_zone_data("2026f", now=T0 + 1) == {"2025b": T0, "2026f": T0 + 1}
+        assert await on.schedules.tell_zone_data("2025b", now=T0 + HOUR) == {"2025b": T0 + HOUR, "2026f": T0 + 1}
+        assert await on.schedules.recorded() == {}
+
 
 async def _push_run(on: Stage, schedule: str, at: Moment) -> RunPushed:
     return await on.schedules.push_run(schedule, job(0, at, kind=schedule, schedule=schedule), now=T0)
