@@ -68,14 +68,18 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
     """What a coroutine answers; exit 1 when the store fails."""
     try:
         return asyncio.run(work)
+    except BrokenPipeError:
+        raise  # who reads the answer has seen enough
     except (FastQueueError, OSError) as error:
         fail(1, f"{type(error).__name__}: {error_text(error)}")
 
 
-async def jobs_of(queue: Queue, *, state: str | None = None, kind: str | None = None) -> AsyncIterator[StoredJob]:
-    """Every job that the store keeps, by id, read page by page."""
-    after = 0
-    while page := await queue.store.jobs(state=state, now=queue.clock.now(), kind=kind, after=after, limit=_PAGE):
+async def jobs_of(
+    queue: Queue, *, state: str | None = None, kind: str | None = None, in_queue: str | None = None, after: int = 0
+) -> AsyncIterator[StoredJob]:
+    """Every job that the store keeps, by id, those with an id greater than `after`, read page by page."""
+    now = queue.clock.now()
+    while page := await queue.store.jobs(state=state, now=now, kind=kind, queue=in_queue, after=after, limit=_PAGE):
         for job in page:
             yield job
         after = page[-1].id

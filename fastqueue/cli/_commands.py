@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fastqueue.cli import _jobs, _schedules, _status, _tables, _work
+from fastqueue.cli import _jobs, _retry, _schedules, _status, _tables, _work
 
 __all__ = ["app"]
 
@@ -20,8 +20,8 @@ for command in (
     _status.status,
     _jobs.failed,
     _jobs.jobs,
-    _jobs.retry,
-    _jobs.forget,
+    _retry.retry,
+    _retry.forget,
     _schedules.schedules,
     _status.check,
     _tables.migrate,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -40,16 +42,21 @@ class Command:
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def start(
-        self, *words: str, app: str | None = "jobs_app:queue", stderr: int = subprocess.PIPE
+        self,
+        *words: str,
+        app: str | None = "jobs_app:queue",
+        stderr: int = subprocess.PIPE,
+        terminal: int | None = None,
     ) -> subprocess.Popen[str]:
-        """Begin a command."""
+        """Begin a command, in pipes or on a terminal."""
         given = [] if app is None else ["--app", app]
         return subprocess.Popen(
             [sys.executable, "-m", "fastqueue.cli", *words, *given],
             cwd=self.folder,
             env={**os.environ, "JOBS": self.url, "PYTHONPATH": str(ROOT), **self.environ},
-            stdout=subprocess.PIPE,
-            stderr=stderr,
+            stdin=terminal,
+            stdout=terminal or subprocess.PIPE,
+            stderr=terminal or stderr,
             text=True,
         )
 
@@ -67,6 +74,24 @@ def ended(process: subprocess.Popen[str]) -> Answer:
         process.communicate()
         raise
     return Answer(process.returncode, out, err)
+
+
+def on_a_terminal(command: Command, *words: str, says: str = "") -> str:
+    """What a command shows on a terminal, on which somebody types; line ends as in a file."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "rb+", buffering=0) as terminal:
+        process = command.start(*words, terminal=theirs)
+        os.close(theirs)
+        terminal.write(says.encode())
+        shown = b""
+        try:
+            while piece := terminal.read(4096):
+                shown += piece
+        except OSError as error:  # so Linux ends a terminal that nobody writes to any more
+            if error.errno != errno.EIO:
+                raise
+        process.wait(PATIENCE)
+    return shown.decode().replace("\r\n", "\n")
 
 
 async def push(url: str, *jobs: NewJob) -> list[int]:
