@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
+from fastqueue.finding import Inspects
 from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob, Which
 from fastqueue.outcome import Settlement
 
@@ -83,6 +84,7 @@ class Store(ABC):
     throttles: Throttles | None = None
     time: StoreTime | None = None
     migrates: Migrates | None = None
+    inspects: Inspects | None = None
 
     @abstractmethod
     async def open(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fastqueue.cli import _jobs, _retry, _schedules, _status, _tables, _work
+from fastqueue.cli import _doctor, _jobs, _prune, _retry, _schedules, _status, _tables, _work
 
 __all__ = ["app"]
 
@@ -24,6 +24,8 @@ for command in (
     _retry.forget,
     _schedules.schedules,
     _status.check,
+    _doctor.doctor,
+    _prune.prune,
     _tables.migrate,
 ):
     app.command()(command)

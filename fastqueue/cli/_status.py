@@ -17,7 +17,10 @@ __all__ = ["check", "status"]
 
 
 def status(app: App = None, as_json: AsJSON = False) -> None:
-    """How many jobs of each queue and kind wait, are delayed, run and have failed, and how long the oldest waits."""
+    """How many jobs of each queue and kind wait, are delayed, run and have failed, and how long the oldest waits.
+
+    Failed jobs are kept for 30 days; each process that works prunes hourly.
+    """
 
     async def look(queue: Queue) -> list[dict[str, object]]:
         now = queue.clock.now()

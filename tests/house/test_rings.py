@@ -37,7 +37,7 @@ class Ring(NamedTuple):
 RINGS = (
     Ring(
         "values",
-        "errors job outcome clock settings codec _losses signature carriers options pushing kind kinds"
+        "errors job outcome finding clock settings codec _losses signature carriers options pushing kind kinds"
         " backoff schedule _cron _zones unique limits",
         third_party="pydantic pydantic_core typing_extensions",
     ),

@@ -19,6 +19,7 @@ from fastqueue.stores.mysql._claim import claim
 from fastqueue.stores.mysql._connections import driver
 from fastqueue.stores.mysql._faculties import MySQLFailedJobs, MySQLHolds, MySQLSchedules, MySQLThrottles, MySQLTime
 from fastqueue.stores.mysql._home import MySQLHome
+from fastqueue.stores.mysql._inspects import MySQLInspects
 from fastqueue.stores.mysql._lanes import Lanes
 from fastqueue.stores.mysql._migrates import MySQLMigrates
 from fastqueue.stores.mysql._names import refuse_long_names
@@ -76,6 +77,7 @@ class MySQLStore(Store):
         self.time = MySQLTime(access)
         self.joins = SQLJoins(MySQLHome(access, self.push_steps, self.beside))
         self.migrates = self._tables = MySQLMigrates(access)
+        self.inspects = MySQLInspects(access, size=pool_size)
 
     def __repr__(self) -> str:
         return f"MySQLStore({self._access.address.shown!r})"

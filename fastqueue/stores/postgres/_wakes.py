@@ -81,6 +81,24 @@ class PostgresWakes(Wakes):
         finally:
             self._telling = False
 
+    async def hears(self) -> bool:
+        """Whether a notice that is sent now comes back."""
+        ears, probe, heard = self._access.here.ears, PROBE + uuid4().hex, asyncio.Event()
+        if ears is None:
+            return False
+
+        def notice(connection: object, pid: int, channel: str, tag: object) -> None:
+            if tag == probe:
+                heard.set()
+
+        async with ears.borrow() as connection:
+            await self._access.identify()
+            await connection.add_listener(self._access.channel, notice)
+            await self._notify(probe)
+            came_back = await _within(HEARS_WITHIN, heard)
+            await connection.remove_listener(self._access.channel, notice)
+            return came_back
+
     async def _hear(self, ears: Pool, wake: Callable[[], None]) -> NoReturn:
         """Listen until the line is lost."""
         probe = PROBE + uuid4().hex

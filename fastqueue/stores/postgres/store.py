@@ -24,6 +24,7 @@ from fastqueue.stores.postgres._faculties import (
     PostgresTime,
 )
 from fastqueue.stores.postgres._home import PostgresHome
+from fastqueue.stores.postgres._inspects import PostgresInspects
 from fastqueue.stores.postgres._migrates import PostgresMigrates
 from fastqueue.stores.postgres._push import push_steps
 from fastqueue.stores.postgres._settle import give_back, renew, settle
@@ -98,9 +99,10 @@ class PostgresStore(Store):
         self.failed = PostgresFailedJobs(access)
         self.throttles = PostgresThrottles(access)
         self.time = PostgresTime(access)
-        self.wakes = PostgresWakes(access)
+        self.wakes = wakes = PostgresWakes(access)
         self.joins = SQLJoins(PostgresHome(access, self.push_steps))
         self.migrates = self._tables = PostgresMigrates(access)
+        self.inspects = PostgresInspects(access, wakes, size=pool_size)
 
     def __repr__(self) -> str:
         return f"PostgresStore({self._access.address.shown!r})"

@@ -111,6 +111,12 @@ class Database:
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         return int(version)
 
+    def writes_by(self) -> tuple[str, str]:
+        """The journal's mode and how writes are synchronised, as SQLite names them."""
+        (mode,) = self._connection.execute("PRAGMA journal_mode").fetchone()
+        (level,) = self._connection.execute("PRAGMA synchronous").fetchone()
+        return str(mode), ("OFF", "NORMAL", "FULL", "EXTRA")[level]
+
     def close(self) -> None:
         self._connection.close()
 

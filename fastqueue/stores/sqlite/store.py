@@ -18,6 +18,7 @@ from fastqueue.stores.sqlite._claim import Request, head_lanes
 from fastqueue.stores.sqlite._database import Database, Synchronous
 from fastqueue.stores.sqlite._faculties import SQLiteFailedJobs, SQLiteHolds, SQLiteSchedules, SQLiteThrottles
 from fastqueue.stores.sqlite._home import SQLiteHome
+from fastqueue.stores.sqlite._inspects import SQLiteInspects
 from fastqueue.stores.sqlite._migrates import SQLiteMigrates
 from fastqueue.stores.sqlite._push import push_steps
 from fastqueue.stores.sqlite._settle import give_back, renew, settle
@@ -76,6 +77,7 @@ class SQLiteStore(Store):
         self.wakes = SQLiteWakes(self._access)
         self.joins = SQLJoins(SQLiteHome(self.path, tables, self.push_steps))
         self.migrates = self._tables = SQLiteMigrates(self._access, self.statements, tables)
+        self.inspects = SQLiteInspects(self._access)
 
     def __repr__(self) -> str:
         return f"SQLiteStore({self.path!r})"

@@ -1,0 +1,18 @@
+"""Pruning by hand."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.command import Command, push_failed
+
+
+async def test_prune_forgets_what_failed_so_many_days_ago(fastqueue: Command) -> None:
+    await push_failed(fastqueue.url, "old", "old")
+
+    kept = fastqueue("prune", "--failed-before", "36500")
+    gone = fastqueue("prune", "--failed-before", "0")
+
+    assert (kept.status, kept.out) == (0, "0 failed jobs forgotten.\n")
+    assert (gone.status, gone.out) == (0, "2 failed jobs forgotten.\n")
+    assert json.loads(fastqueue("jobs", "--json").out) == []
