@@ -59,7 +59,7 @@ async def run_inline(queue: Queue, jobs: Sequence[NewJob]) -> list[Pushed]:
 
 async def _run(queue: Queue, job: NewJob, id: int) -> None:
     loop = asyncio.get_running_loop()
-    attempt = attempt_of(_claimed(job, id), queue.kinds[job.kind], queue.clock)
+    attempt = attempt_of(_claimed(job, id), queue.kinds[job.kind], queue.clock.now())
     attempt.options = replace(attempt.options, attempts=1)
     timers: list[asyncio.TimerHandle] = []
 
@@ -80,7 +80,7 @@ async def _run(queue: Queue, job: NewJob, id: int) -> None:
     finally:
         for timer in timers:
             timer.cancel()
-    end = judge(attempt, error, queue.clock.now())
+    end = judge(attempt, error, queue.clock)
     say(end)
     observe(queue, end, end.outcome)
     if end.outcome is Outcome.FAILED:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 __all__ = ["DEFAULT_QUEUE", "Claimed", "Lane", "Moment", "NewJob", "Pushed", "StoredJob", "Which"]
 
@@ -58,8 +58,7 @@ class NewJob:
         return 2 * self.at_once + (self.alone_key is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
+class Pushed(NamedTuple):
     """The answer to a push.
 
     Attributes:
@@ -71,9 +70,10 @@ class Pushed:
     new: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A job as a claim hands it out: a copy, held until `held_until` by the claim that `token` names.
+
+    A tuple, since one is made for every run and no other class that cannot be changed is made as quickly.
 
     Attributes:
         attempts: How many times it was claimed to be run, this claim included.

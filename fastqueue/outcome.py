@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from fastqueue.job import Claimed, Moment
 
@@ -29,8 +29,7 @@ class Ending(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """What the store is told about one claimed job; it changes the job only while that claim has it.
 
     Attributes:
@@ -72,8 +71,7 @@ class Settlement:
         return cls(job.id, job.token, Ending.WAITS, at, error, used, job.interruptions + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(NamedTuple):
     """What `observe` is told about each run, after the store has kept how it ended.
 
     Attributes:

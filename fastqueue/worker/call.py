@@ -15,9 +15,14 @@ class HandlerThread(threading.Thread):
     """The thread of one plain handler; a daemon, since a handler that never returns must not keep the process."""
 
 
-async def call(function: Callable[..., Any], is_async: bool, *args: Any) -> None:
-    """Call a function of either sort and wait for its end."""
-    answer = function(*args) if is_async else await in_thread(function, *args)
+def call(function: Callable[..., Any], is_async: bool, *args: Any) -> Awaitable[Any]:
+    """Call a function of either sort; what is answered is to be awaited, until its end."""
+    return function(*args) if is_async else _to_its_end(in_thread(function, *args))
+
+
+async def _to_its_end(answering: Awaitable[Any]) -> None:
+    """Wait for the answer of a plain function, and for that too if it can be awaited."""
+    answer = await answering
     if isinstance(answer, Awaitable):
         await answer
 

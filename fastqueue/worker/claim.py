@@ -30,7 +30,8 @@ class LookAhead:
         """A handler was called and took so long."""
         self._ended += 1
         self._mean = seconds if self._mean is None else self._mean + _WEIGHT * (seconds - self._mean)
-        self.size = min(self.size, self._allowed())
+        if self.size * self._mean > self._workers * HORIZON:
+            self.size = self._allowed()
 
     def claimed(self, *, full: bool, limited: bool) -> None:
         """A claim has answered: as many as were asked for, or fewer; with a limited job among them, or without."""

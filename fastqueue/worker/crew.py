@@ -19,8 +19,8 @@ from fastqueue.job import Claimed, Moment
 from fastqueue.outcome import Outcome, Settlement
 from fastqueue.worker.beside import what_goes_on_beside
 from fastqueue.worker.claim import LookAhead
-from fastqueue.worker.run import Attempt, End, attempt_of, extra, judge, line, perform
-from fastqueue.worker.settle import SETTLE_BOUND, Settler, observe, tell_on_fail
+from fastqueue.worker.run import Attempt, End, attempt_of, eager_task, extra, judge, line, perform
+from fastqueue.worker.settle import SETTLE_BOUND, Settler, tell_on_fail
 from fastqueue.worker.tick import Ticker, was_missed
 from fastqueue.worker.wake import Wake
 from fastqueue.worker.watch import Watch
@@ -76,6 +76,8 @@ class Worker:
         self._stopping = False
         self._starting = self._booked = False
         self._stall: asyncio.TimerHandle | None = None
+        self._moved_at = 0.0
+        self._hungry = True
         self._busy_telling = 0
 
     # -- the claimer -----------------------------------------------------------------------------------------------
@@ -130,10 +132,13 @@ class Worker:
                         log.debug("the claim's error", exc_info=error)
                 await self._sleep_through_wakes(pause)
                 continue
+            # Of a claim that found nothing a run's end need not make another; of a short one it may have been others'
+            # work that hid the rest.
+            self._hungry = room <= 0 or bool(jobs)
             self._take(jobs)
             if room <= 0:
                 await self.wake.wait(None if not self.queue.schedules else self.queue.poll)
-            elif not jobs:
+            elif len(jobs) < room:
                 await self.wake.wait(self._until(tick))
 
     async def _sleep_through_wakes(self, seconds: float) -> None:
@@ -167,8 +172,9 @@ class Worker:
     def _take(self, jobs: list[Claimed]) -> None:
         if not jobs:
             return
-        kinds = self.queue.kinds
-        self._backlog.extend(attempt_of(job, kinds[job.kind], self.queue.clock) for job in jobs)
+        kinds, now = self.queue.kinds, self.queue.clock.now()
+        self._backlog.extend([attempt_of(job, kinds[job.kind], now) for job in jobs])
+        self._moved_at = self._loop.time()
         self._start()
 
     def _until(self, tick: Moment | None) -> float:
@@ -191,17 +197,19 @@ class Worker:
                 if self._last_words:
                     self._tell(self._last_words.popleft())
                     continue
+                self._moved_at = begun
                 attempt = self._backlog.popleft()
                 self.running.add(attempt)
-                attempt.task = self._awaited(self._one(attempt), f"fastqueue-job-{attempt.job.id}")
-                if self._loop.time() - begun > TURN and self._backlog:
+                attempt.task = eager_task(self._one(attempt), f"fastqueue-job-{attempt.job.id}", self._loop)
+                if self._backlog and self._loop.time() - begun > TURN:
                     self._booked = True
                     self._loop.call_soon(self._start_again)
                     break
         finally:
             self._starting = False
-        self._watch_backlog()
-        if len(self._backlog) <= self._ahead.size // 2:
+        if self._backlog and self._stall is None:
+            self._stall = self._loop.call_later(STALL, self._look_at_backlog)
+        if self._hungry and len(self._backlog) <= self._ahead.size // 2:
             self.wake.set()
 
     def _has_more(self) -> bool:
@@ -213,7 +221,7 @@ class Worker:
         self._start()
 
     async def _one(self, attempt: Attempt) -> None:
-        if was_missed(attempt.kind, attempt.job, self.queue.clock.now()):
+        if attempt.job.schedule is not None and was_missed(attempt.kind, attempt.job, self.queue.clock.now()):
             facts = attempt.fields(schedule=attempt.job.schedule)
             log.info("a missed run of a schedule was skipped: %s", line(facts), extra=extra(facts))
             self.running.discard(attempt)
@@ -222,30 +230,14 @@ class Worker:
         limiter = self._limiters.get(attempt.job.kind)
         error = await perform(attempt, self.queue.carry, limiter, self.queue.clock, begin=self._watch.limit)
         if attempt.refused_ms is not None:
-            await self._hold_back(attempt)
+            await self.settler.hold_back(attempt)
             self.running.discard(attempt)
             return self._start()
         # From here to the settler nothing is awaited: a late cancellation has nothing left to hit.
         self.running.discard(attempt)
         self._ahead.ran(attempt.took)
-        self.settler.add(judge(attempt, error, self.queue.clock.now()))
+        self.settler.add(judge(attempt, error, self.queue.clock))
         return self._start()
-
-    async def _hold_back(self, attempt: Attempt) -> None:
-        wait_ms = 0 if attempt.gave_up else attempt.refused_ms or 0
-        facts = attempt.fields(**{"for": wait_ms / 1000})
-        log.debug("a job is held back by its kind's rate: %s", line(facts), extra=extra(facts))
-        holds = self.queue.store.holds
-        assert holds is not None, "a rate without the store's faculty is refused when it is registered"
-        try:
-            async with asyncio.timeout(SETTLE_BOUND):
-                kept = await holds.hold_back(attempt.job, until=self.queue.clock.now() + wait_ms)
-        except Exception as error:
-            facts = attempt.fields(error=error_text(error))
-            log.error("could not hold a job back: %s", line(facts), extra=extra(facts))
-            return
-        end = End(attempt, Outcome.HELD_BACK, None, Settlement.done(attempt.job))
-        observe(self.queue, end, Outcome.HELD_BACK if kept else Outcome.LOST)
 
     def _on_fail(self, end: End) -> None:
         """A job failed for good: its `on_fail` is run by a worker, before any further job."""
@@ -269,7 +261,7 @@ class Worker:
         self._awaited(tell(), f"fastqueue-on-fail-{end.attempt.job.id}")
 
     def _awaited(self, body: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """A task that the stop waits for."""
+        """A task that the stop waits for as it does for runs."""
         task = self._task(body, name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -281,33 +273,19 @@ class Worker:
 
     # -- giving back what cannot start -----------------------------------------------------------------------------
 
-    def _watch_backlog(self) -> None:
+    def _look_at_backlog(self) -> None:
         """While claimed jobs wait here, each start puts the stall off; without one they are given back."""
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
-        if self._backlog and not self._stopping:
-            self._stall = self._loop.call_later(STALL, self._stalled)
-
-    def _stalled(self) -> None:
         self._stall = None
-        jobs = [attempt.job for attempt in self._backlog]
-        self._backlog.clear()
-        self._ahead.close()
-        if jobs:
-            self._awaited(self._give_back(jobs), "fastqueue-give-back")
-
-    async def _give_back(self, jobs: list[Claimed]) -> None:
-        try:
-            async with asyncio.timeout(SETTLE_BOUND):
-                await self.queue.store.give_back(jobs)
-                if self.queue.store.wakes is not None:
-                    await self.queue.store.wakes.tell()
-        except Exception as error:
-            facts: dict[str, object] = {"jobs": len(jobs), "error": error_text(error)}
-            log.error(
-                "claimed jobs could not be given back, they wait for their holds: %s", line(facts), extra=extra(facts)
-            )
+        if not self._backlog:
+            return
+        left = self._moved_at + STALL - self._loop.time()
+        if left > 0:
+            self._stall = self._loop.call_later(left, self._look_at_backlog)
+        else:
+            jobs = [attempt.job for attempt in self._backlog]
+            self._backlog.clear()
+            self._ahead.close()
+            self._awaited(self.settler.give_back(jobs), "fastqueue-give-back")
 
     # -- the stop --------------------------------------------------------------------------------------------------
 
@@ -342,7 +320,7 @@ class Worker:
         unstarted = [attempt.job for attempt in self._backlog]
         self._backlog.clear()
         if unstarted:
-            await self._give_back(unstarted)
+            await self.settler.give_back(unstarted)
 
     def _grace(self) -> float:
         if self.queue.grace > 0:
@@ -353,11 +331,16 @@ class Worker:
     async def _wait_for_runs(self, seconds: float) -> None:
         until = self._loop.time() + seconds
         # What has ended may still be on its way to its on_fail, which counts.
-        while (self._tasks or self.settler.unsettled) and (left := until - self._loop.time()) > 0:
-            if self._tasks:
-                await asyncio.wait(set(self._tasks), timeout=left)
+        while ((tasks := self._unfinished()) or self.settler.unsettled) and (left := until - self._loop.time()) > 0:
+            if tasks:
+                await asyncio.wait(tasks, timeout=left)
             else:
                 await self.settler.finish(left)
+
+    def _unfinished(self) -> set[asyncio.Task[None]]:
+        """The tasks of runs, and those beside them that the stop waits for."""
+        runs = (attempt.task for attempt in self.running)
+        return self._tasks | {task for task in runs if task is not None and not task.done()}
 
     # -- drain -----------------------------------------------------------------------------------------------------
 
@@ -375,7 +358,7 @@ class Worker:
             self._watch.close()
 
     async def _drain_one(self, job: Claimed) -> None:
-        attempt = attempt_of(job, self.queue.kinds[job.kind], self.queue.clock)
+        attempt = attempt_of(job, self.queue.kinds[job.kind], self.queue.clock.now())
         self._backlog.append(attempt)
         self._start()
         try:
@@ -390,7 +373,7 @@ class Worker:
             raise self.settler.failure
 
     async def _wait_for_all(self) -> None:
-        while self._tasks or self.settler.unsettled or self._last_words:
-            if self._tasks:
-                await asyncio.wait(set(self._tasks))
+        while (tasks := self._unfinished()) or self.settler.unsettled or self._last_words:
+            if tasks:
+                await asyncio.wait(tasks)
             await self.settler.finish(SETTLE_BOUND + 1)

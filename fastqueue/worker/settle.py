@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from fastqueue.clock import as_datetime
 from fastqueue.codec import error_text
 from fastqueue.errors import Mismatch, StoreUnavailable
-from fastqueue.outcome import Outcome, Ran
+from fastqueue.job import Claimed
+from fastqueue.outcome import Outcome, Ran, Settlement
 from fastqueue.worker.call import call
 from fastqueue.worker.run import Attempt, End, extra, line
 
@@ -56,7 +58,37 @@ class Settler:
         self._ends.append(end)
         self.unsettled.add(end.attempt)
         if self._task is None:
-            self._task = asyncio.create_task(self._settle(), name="fastqueue-settle")
+            self._task = asyncio.create_task(self._settle(), name="fastqueue-settle", context=Context())
+
+    async def hold_back(self, attempt: Attempt) -> None:
+        """A job was refused by its limiter: it is given back, and its kind waits."""
+        wait_ms = 0 if attempt.gave_up else attempt.refused_ms or 0
+        facts = attempt.fields(**{"for": wait_ms / 1000})
+        log.debug("a job is held back by its kind's rate: %s", line(facts), extra=extra(facts))
+        holds = self._queue.store.holds
+        assert holds is not None, "a rate without the store's faculty is refused when it is registered"
+        try:
+            async with asyncio.timeout(SETTLE_BOUND):
+                kept = await holds.hold_back(attempt.job, until=self._queue.clock.now() + wait_ms)
+        except Exception as error:
+            facts = attempt.fields(error=error_text(error))
+            log.error("could not hold a job back: %s", line(facts), extra=extra(facts))
+            return
+        end = End(attempt, Outcome.HELD_BACK, None, Settlement.done(attempt.job))
+        observe(self._queue, end, Outcome.HELD_BACK if kept else Outcome.LOST)
+
+    async def give_back(self, jobs: list[Claimed]) -> None:
+        """Jobs could not start here: others may have them, and are told."""
+        try:
+            async with asyncio.timeout(SETTLE_BOUND):
+                await self._queue.store.give_back(jobs)
+                if self._queue.store.wakes is not None:
+                    await self._queue.store.wakes.tell()
+        except Exception as error:
+            facts: dict[str, object] = {"jobs": len(jobs), "error": error_text(error)}
+            log.error(
+                "claimed jobs could not be given back, they wait for their holds: %s", line(facts), extra=extra(facts)
+            )
 
     async def finish(self, seconds: float) -> None:
         """Wait until all is settled, but no longer than so many seconds; what is left runs again after its hold."""
@@ -125,7 +157,7 @@ class Settler:
 
 def say(end: End) -> None:
     """The line about a run that did not succeed; written before the store is told, so that it is never missing."""
-    if end.outcome not in _TEXTS:
+    if end.error is None:
         return
     attempt, facts = end.attempt, dict[str, object]()
     if end.outcome is Outcome.FAILED:
@@ -135,7 +167,7 @@ def say(end: End) -> None:
         facts = attempt.fields(attempt=attempt.number, at=at, error=end.settlement.error)
     else:
         facts = attempt.fields()
-    quiet = end.error is None or end.outcome is Outcome.PUT_BACK or isinstance(end.error, asyncio.CancelledError)
+    quiet = end.outcome is Outcome.PUT_BACK or isinstance(end.error, asyncio.CancelledError)
     log.log(
         _LEVELS[end.outcome],
         "%s: %s",

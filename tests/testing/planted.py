@@ -85,7 +85,7 @@ class LostJobGoesToTheEnd(Kept):
 @found_by("B2")
 class LostJobIsNotTold(Kept):
     def hold(self, row: Row, *, token: int, until: Moment) -> Claimed:
-        return replace(super().hold(row, token=token, until=until), lost=False)
+        return super().hold(row, token=token, until=until)._replace(lost=False)
 
 
 @found_by("G16")
@@ -280,7 +280,7 @@ class RunAgainTakesTheKeyAgain(Kept):
 @found_by("H3")
 class GiveBackForgetsTheKey(Kept):
     def give_back(self, job: Claimed) -> bool:
-        return super().give_back(replace(job, unique_key=None))
+        return super().give_back(job._replace(unique_key=None))
 
 
 @found_by("H3")
@@ -413,19 +413,19 @@ class DoneOnlyHides(Kept):
     def settle(self, told: Settlement) -> bool:
         if told.ending is not Ending.GONE:
             return super().settle(told)
-        return super().settle(replace(told, ending=Ending.FAILED))
+        return super().settle(told._replace(ending=Ending.FAILED))
 
 
 @found_by("B4")
 class RetryForgetsTheError(Kept):
     def settle(self, told: Settlement) -> bool:
-        return super().settle(replace(told, error=None) if told.ending is Ending.WAITS else told)
+        return super().settle(told._replace(error=None) if told.ending is Ending.WAITS else told)
 
 
 @found_by("B4")
 class CountsNoInterruptions(Kept):
     def settle(self, told: Settlement) -> bool:
-        return super().settle(replace(told, interruptions=0))
+        return super().settle(told._replace(interruptions=0))
 
 
 @found_by("B5")

@@ -20,7 +20,7 @@ from fastqueue.testing.conformance.walk import walk
 
 __all__ = ["ModelClauses"]
 
-R = TypeVar("R")
+R = TypeVar("R", Claimed, Settlement, StoredJob)
 
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -268,4 +268,5 @@ class _History:
 
     def _translated(self, job: R) -> R:
         """A job or settlement with the model's id."""
-        return replace(job, id=self._ids[job.id])  # type: ignore[type-var,attr-defined]
+        id = self._ids[job.id]
+        return replace(job, id=id) if isinstance(job, StoredJob) else job._replace(id=id)
