@@ -1,4 +1,8 @@
-"""The claim: look without a lock, lock the gates of limited kinds and walk, then lock what was chosen and take it."""
+"""The claim: look without a lock, lock the gates of limited kinds and walk, then lock what was chosen and take it.
+
+A gate lets one claim through at a time, so whoever sees without it that the kind is full does not come to it, and
+whoever does leaves at once: what can be asked before or after is not asked meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from fastqueue.store import Claim
 from fastqueue.stores._rows import CLAIMED, NEVER, Row, claimed
 from fastqueue.stores._sql import Call, Steps
 from fastqueue.stores.mysql._access import Access
-from fastqueue.stores.mysql._connections import contended
+from fastqueue.stores.mysql._connections import contended, kept_waiting
 from fastqueue.stores.mysql._walk import Chosen, Held, LaneHead, walk
 
 __all__ = ["claim"]
@@ -60,14 +64,16 @@ class Taken(NamedTuple):
 
     Attributes:
         rows: The jobs taken, in their order.
-        seen: Whether it saw something to take.
+        contended: Whether it saw something to take, and others were at it.
         over: Kinds that have holds which are over; nothing was taken then.
-        next_due: When the next job of its lanes comes due.
+        shut: The lanes that have something due, if nothing in them could be taken.
+        next_due: When the first job of the other lanes comes due.
     """
 
     rows: Sequence[Row] = ()
-    seen: bool = False
+    contended: bool = False
     over: Sequence[str] = ()
+    shut: Sequence[LaneHead] = ()
     next_due: Moment = NEVER
 
 
@@ -76,7 +82,6 @@ async def claim(
 ) -> Claim:
     """Take due jobs; see `Store.claim`."""
     request = Request(now, token, limit, None if queues is None else tuple(dict.fromkeys(queues)), frozenset(kinds))
-    taken = Taken(seen=True)
     for tries_left in reversed(range(TRIES)):
         try:
             taken = await _try(access, request)
@@ -84,12 +89,12 @@ async def claim(
             if not contended(error) or not tries_left:
                 raise
             # Whoever has locked a gate for so long may be frozen: it stops the limited jobs of its kinds, no others.
-            request = replace(request, gated=False)
-        if taken.rows or not taken.seen:
-            break
+            request = replace(request, gated=request.gated and not kept_waiting(error))
+        else:
+            if not taken.contended:
+                return Claim([claimed(row, token) for row in taken.rows], await _next_due(access, taken, now))
         await asyncio.sleep(random.uniform(0, PAUSE))
-    jobs = [claimed(row, token) for row in taken.rows]
-    return Claim(jobs, taken.next_due if len(jobs) < limit and taken.next_due < NEVER else None)
+    return Claim([])
 
 
 async def _try(access: Access, request: Request) -> Taken:
@@ -100,6 +105,16 @@ async def _try(access: Access, request: Request) -> Taken:
     while await access.together(claims, partial(_put_back, access, taken.over, request.now)) == PORTION:
         pass
     return await access.once(claims, partial(_take, access, replace(request, tidied=True)))
+
+
+async def _next_due(access: Access, taken: Taken, now: Moment) -> Moment | None:
+    """When the next job comes due, for a caller that got none and would wait."""
+    if taken.rows:
+        return None
+    first = taken.next_due
+    if taken.shut:
+        first = min(first, await access.together(access.here.claims, partial(_later, access, taken.shut, now)))
+    return first if first < NEVER else None
 
 
 def _take(access: Access, request: Request) -> Steps[Taken]:
@@ -118,35 +133,57 @@ def _take(access: Access, request: Request) -> Steps[Taken]:
     over = {lane.kind for lane in lanes if lane.over is not None and lane.over <= now}
     if over and not request.tidied:
         return Taken(over=sorted(over))
-    due = [lane for lane in lanes if lane.opens <= now and (request.gated or not lane.mode)]
+    due = [lane for lane in lanes if lane.opens <= now]
     next_due = min((lane.opens for lane in lanes if lane.opens > now), default=NEVER)
-    if not due:
-        return Taken(next_due=next_due)
-    chosen = yield from _choose(access, request, due)
+    may = yield from _ungated(access, request, due)
+    if not may:
+        return Taken(shut=due, next_due=next_due)
+    chosen = yield from _choose(access, request, may)
     rows = yield from _lock(access, request, chosen)
-    if rows:
-        ids = [row[_ID] for row in rows]
-        yield Call(statements["claim.take"], {"ids": sorted(ids), "now": now, "token": request.token})
-    if len(rows) < request.limit:
-        later = yield Call(statements["claim.later"], {"rows": [{**lane.place, "now": now} for lane in due]})
-        next_due = min(next_due, *(due for (due,) in later.rows), NEVER)
-    return Taken(rows, seen=bool(chosen.ids) or any(chosen.first.values()), next_due=next_due)
+    if not rows:
+        return Taken(contended=chosen.something, shut=due, next_due=next_due)
+    ids = sorted(row[_ID] for row in rows)
+    yield Call(statements["claim.take"], {"ids": ids, "now": now, "token": request.token})
+    return Taken(rows)
+
+
+def _later(access: Access, lanes: Sequence[LaneHead], now: Moment) -> Steps[Moment]:
+    """When the first job of some lanes is due that is not yet."""
+    got = yield Call(access.statements["claim.later"], {"rows": [{**lane.place, "now": now} for lane in lanes]})
+    return min((due for (due,) in got.rows), default=NEVER)
+
+
+def _ungated(access: Access, request: Request, lanes: Sequence[LaneHead]) -> Steps[list[LaneHead]]:
+    """Those of some lanes in which there may be something to take, as far as is seen without their gates."""
+    if not request.gated:
+        return [lane for lane in lanes if not lane.mode]
+    held = yield from _held(access, request, lanes)
+    return [lane for lane in lanes if held.room(lane)]
 
 
 def _choose(access: Access, request: Request, due: list[LaneHead]) -> Steps[Chosen]:
-    """What to take of some lanes that have due jobs."""
+    """What to take of some lanes that have due jobs, the gates of the limited ones locked."""
     statements, now, limit = access.statements, request.now, request.limit
-    limited = sorted({lane.kind for lane in due if lane.mode})
-    held = Held()
-    if limited:
+    if limited := _limited(due):
         gates = yield Call(statements["claim.gates"], {"kinds": limited})
         back = {kind for kind, until in gates.rows if until > now}
         due = [lane for lane in due if lane.kind not in back]
-        rows = yield Call(statements["claim.held"], {"kinds": limited, "now": now})
-        held = Held(rows.rows)
+    held = yield from _held(access, request, due)
     if len(due) == 1 and not due[0].exclusive:
         return Chosen([], {due[0]: min(limit, held.room(due[0]))})
     return (yield from walk(statements, due, held, now=now, limit=limit, rank=request.rank))
+
+
+def _held(access: Access, request: Request, lanes: Sequence[LaneHead]) -> Steps[Held]:
+    """What is held of the kinds that are limited in some lanes."""
+    if not (limited := _limited(lanes)):
+        return Held()
+    got = yield Call(access.statements["claim.held"], {"kinds": limited, "now": request.now})
+    return Held(got.rows)
+
+
+def _limited(lanes: Sequence[LaneHead]) -> list[str]:
+    return sorted({lane.kind for lane in lanes if lane.mode})
 
 
 def _lock(access: Access, request: Request, chosen: Chosen) -> Steps[list[Row]]:

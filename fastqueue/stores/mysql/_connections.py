@@ -24,8 +24,9 @@ CLOSES_WITHIN = 5.0
 ENDS_WITHIN = 5.0
 """Seconds for a connection to be made, to be closed, and to be ended by the server."""
 
+GATES_WITHIN = 1
 LOCKS_WITHIN = 5
-"""Seconds that the server lets a statement wait for a lock."""
+"""Seconds that the server lets a statement wait for a lock; the first is for claims, which can do without."""
 
 PROBED_AFTER = 5.0
 """Seconds unused after which a connection is asked whether it is still there, before it is used."""
@@ -72,6 +73,11 @@ def contended(error: StoreUnavailable) -> bool:
     return _number(error.__cause__) in (_DEADLOCK, _LOCK_WAIT)
 
 
+def kept_waiting(error: StoreUnavailable) -> bool:
+    """Whether it was for a lock that did not come in time."""
+    return _number(error.__cause__) == _LOCK_WAIT
+
+
 class Pool:
     """Up to `size` connections, made when they are needed, the last one used first.
 
@@ -84,12 +90,16 @@ class Pool:
         size: The most connections at a time.
         autocommit: Whether a statement outside a transaction is one by itself; if not, each statement begins one.
         idle_for: Seconds unused after which the server ends a connection.
+        locks_within: Seconds that the server lets a statement wait for a lock.
     """
 
-    def __init__(self, address: Address, size: int, *, autocommit: bool, idle_for: int) -> None:
+    def __init__(
+        self, address: Address, size: int, *, autocommit: bool, idle_for: int, locks_within: int = LOCKS_WITHIN
+    ) -> None:
         self.address = address
         self._autocommit = autocommit
         self._idle_for = idle_for
+        self._locks_within = locks_within
         self._room = asyncio.Semaphore(size)
         self._idle: list[tuple[Connection, float]] = []
         self._endings: set[asyncio.Task[None]] = set()
@@ -190,7 +200,7 @@ class Pool:
             await execute(_READ_COMMITTED)
             settings = (
                 "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', sql_notes = 0, "
-                f"innodb_lock_wait_timeout = {LOCKS_WITHIN}, wait_timeout = {self._idle_for}"
+                f"innodb_lock_wait_timeout = {self._locks_within}, wait_timeout = {self._idle_for}"
             )
             await execute(Call(Statement("settings", settings), {}))
         except BaseException:
@@ -239,7 +249,7 @@ class Connections:
 
     def __init__(self, address: Address, *, size: int) -> None:
         self.loop = asyncio.get_running_loop()
-        self.claims = Pool(address, 1, autocommit=False, idle_for=FROZEN_AFTER)
+        self.claims = Pool(address, 1, autocommit=False, idle_for=FROZEN_AFTER, locks_within=GATES_WITHIN)
         self.ends = Pool(address, 1, autocommit=False, idle_for=FROZEN_AFTER)
         self.looks = Pool(address, 1, autocommit=True, idle_for=IDLE_FOR)
         self.others = Pool(address, size, autocommit=True, idle_for=IDLE_FOR)

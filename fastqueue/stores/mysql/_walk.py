@@ -84,6 +84,11 @@ class Chosen(NamedTuple):
     ids: list[int]
     first: Mapping[LaneHead, int]
 
+    @property
+    def something(self) -> bool:
+        """Whether there is anything to be taken."""
+        return bool(self.ids) or any(self.first.values())
+
 
 def walk(
     statements: Statements, lanes: Sequence[LaneHead], held: Held, *, now: Moment, limit: int, rank: Mapping[str, int]
