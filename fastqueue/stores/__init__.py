@@ -21,6 +21,9 @@ _BY_SCHEME = {
     "postgres": ("postgres", "PostgresStore"),
     "mysql": ("mysql", "MySQLStore"),
     "mariadb": ("mysql", "MySQLStore"),
+    "redis": ("redis", "RedisStore"),
+    "rediss": ("redis", "RedisStore"),
+    "unix": ("redis", "RedisStore"),
 }
 
 

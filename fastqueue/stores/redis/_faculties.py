@@ -1,0 +1,85 @@
+"""What the Redis store can do beyond the verbs: schedules, holding kinds back, failed jobs, throttles, its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastqueue.job import Claimed, Moment, NewJob, StoredJob
+from fastqueue.store import FailedJobs, Hits, Holds, RunPushed, Schedules, StoreTime, Throttles
+from fastqueue.stores.redis._access import Access
+from fastqueue.stores.redis._rows import claim_of, escaped, lane_of, new_job, padded, stored
+
+__all__ = ["RedisFailedJobs", "RedisHolds", "RedisSchedules", "RedisThrottles", "RedisTime"]
+
+
+class RedisSchedules(Schedules):
+    """The last run of each schedule, written in the script that pushes it."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def push_run(self, schedule: str, job: NewJob, *, now: Moment) -> RunPushed:
+        pushed, recorded = await self._access.run(
+            "push_run", now, self._access.channel, schedule, lane_of(job), job.run_at, *new_job(job)
+        )
+        return RunPushed(bool(pushed), recorded)
+
+    async def recorded(self) -> dict[str, Moment]:
+        flat = await self._access.call("ZRANGE", self._access.root + "runs", 0, -1, "WITHSCORES")
+        return {name: int(at) for name, at in zip(flat[::2], flat[1::2], strict=True)}
+
+
+class RedisHolds(Holds):
+    """The moments until which kinds are held back."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def hold_back(self, job: Claimed, *, until: Moment) -> bool:
+        return bool(await self._access.run("hold_back", escaped(job.kind), until, *claim_of(job)))
+
+
+class RedisFailedJobs(FailedJobs):
+    """The shelf of the failed jobs."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def page(self, *, limit: int = 100, offset: int = 0, kind: str | None = None) -> list[StoredJob]:
+        rows = await self._access.run("failed", "" if kind is None else escaped(kind), limit, offset)
+        return [stored(row) for row in rows]
+
+    async def run_again(self, ids: Sequence[int], *, at: Moment) -> list[bool]:
+        found = await self._access.run("run_again", at, self._access.channel, *map(padded, ids))
+        return [bool(one) for one in found]
+
+    async def forget(self, ids: Sequence[int]) -> list[bool]:
+        return [bool(one) for one in await self._access.run("forget", *map(padded, ids))]
+
+
+class RedisThrottles(Throttles):
+    """The windows that run."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def hit(self, key: str, *, now: Moment, window_ms: int) -> Hits:
+        return Hits(*await self._access.run("hit", now, window_ms, key))
+
+    async def tries(self, key: str, *, now: Moment) -> Hits | None:
+        found = await self._access.run("tries", now, key)
+        return Hits(*found) if found else None
+
+    async def clear(self, key: str) -> None:
+        await self._access.run("clear", key)
+
+
+class RedisTime(StoreTime):
+    """The server's clock."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def now(self) -> Moment:
+        seconds, microseconds = await self._access.call("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
