@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from redis import Redis
 from redis.exceptions import RedisError
 
-from tests.servers.throwaway import find_program, free_port, sandbox
+from tests.servers.throwaway import Sandbox, find_program, free_port, sandbox
 
 STANDARD = "redis://127.0.0.1:6379/0"
 LOCK_SECONDS = 600
@@ -31,14 +31,19 @@ def system_binaries() -> Path | None:
 
 
 @contextmanager
-def launched(server: Path) -> Generator[str]:
-    """A throwaway server that keeps nothing on disk."""
-    with sandbox() as box:
-        port = free_port()
-        dsn = f"redis://127.0.0.1:{port}/0"
-        options = ("--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no")
-        with box.serve(server, *options, answers=lambda: _ping(dsn)):
-            yield dsn
+def launched(server: Path, *options: str) -> Generator[str]:
+    """A throwaway server that keeps nothing on disk, unless options say otherwise."""
+    with sandbox() as box, serving(server, box, free_port(), "--appendonly", "no", *options) as dsn:
+        yield dsn
+
+
+@contextmanager
+def serving(server: Path, box: Sandbox, port: int, *options: str) -> Generator[str]:
+    """A server in a sandbox, where it finds what an earlier one has left."""
+    dsn = f"redis://127.0.0.1:{port}/0"
+    always = ("--bind", "127.0.0.1", "--port", str(port), "--save", "")
+    with box.serve(server, *always, *options, answers=lambda: _ping(dsn)):
+        yield dsn
 
 
 @contextmanager

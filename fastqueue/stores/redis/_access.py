@@ -8,7 +8,7 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastqueue.errors import MissingDriver, StoreUnavailable
+from fastqueue.errors import MissingDriver, OptionError, StoreUnavailable
 from fastqueue.stores.redis._address import Address
 from fastqueue.stores.redis._rows import Argument
 
@@ -60,33 +60,39 @@ class Access:
     Args:
         address: The server and the keys.
         size: The most connections at a time.
+
+    Attributes:
+        root: What all keys begin with.
+        channel: What notices are sent on.
+        ready: Whether the server was found to be in order.
     """
 
     def __init__(self, address: Address, *, size: int) -> None:
         self.address = address
         self.root = f"{{{address.prefix}}}:"  # the braces keep all keys on one server of a cluster
-        self.ready = False
         self._size = size
         self._pool: BlockingConnectionPool | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: set[asyncio.Task[Any]] = set()
+        self.ready = False
+        try:
+            pool: Any = self._make_pool()
+            connection = pool.make_connection()
+        except (TypeError, ValueError):
+            # Without the driver's words: they may show a part of the password.
+            raise OptionError("url cannot be read: look at its port, and at the options that follow its '?'") from None
+        # Channels are the same in all of a server's numbered databases.
+        self.channel = f"{self.root}{connection.db}:wake"
 
     @property
     def is_open(self) -> bool:
         """Whether the server was found to be in order on the running event loop."""
         return self.ready and self._is_here
 
-    @property
-    def channel(self) -> str:
-        """What notices are sent on. Channels are the same in all of a server's numbered databases."""
-        assert self._pool is not None
-        return f"{self.root}{self._pool.connection_kwargs.get('db', 0)}:wake"
-
     def connect(self) -> None:
         """Have connections on the running event loop, made when they are needed; those of another are forgotten."""
         if not self._is_here:
-            pools = driver().BlockingConnectionPool
-            self._pool = pools.from_url(self.address.url, max_connections=self._size, timeout=None, **_options())
+            self._pool = self._make_pool()
             self._loop, self._running, self.ready = asyncio.get_running_loop(), set(), False
 
     async def close(self) -> None:
@@ -124,6 +130,10 @@ class Access:
     @property
     def _is_here(self) -> bool:
         return self._pool is not None and self._loop is asyncio.get_running_loop()
+
+    def _make_pool(self) -> BlockingConnectionPool:
+        pools: type[BlockingConnectionPool] = driver().BlockingConnectionPool
+        return pools.from_url(self.address.url, max_connections=self._size, timeout=None, **_options())
 
     async def _do(self, *commands: tuple[Argument, ...]) -> Any:
         if not self._is_here or self._pool is None:

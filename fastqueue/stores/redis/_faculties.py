@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fastqueue.job import Claimed, Moment, NewJob, StoredJob
+from fastqueue.job import Claimed, Moment, NewJob, StoredJob, Which
 from fastqueue.store import FailedJobs, Hits, Holds, RunPushed, Schedules, StoreTime, Throttles
 from fastqueue.stores.redis._access import Access
 from fastqueue.stores.redis._rows import claim_of, escaped, lane_of, new_job, padded, stored
 
 __all__ = ["RedisFailedJobs", "RedisHolds", "RedisSchedules", "RedisThrottles", "RedisTime"]
+
+PORTION = 500
+"""How many failed jobs a script looks through."""
+
+_EVER = 2**53
+"""A moment later than any, and negative earlier than any, that is still exact in a script."""
 
 
 class RedisSchedules(Schedules):
@@ -45,9 +51,24 @@ class RedisFailedJobs(FailedJobs):
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    async def page(self, *, limit: int = 100, offset: int = 0, kind: str | None = None) -> list[StoredJob]:
-        rows = await self._access.run("failed", "" if kind is None else escaped(kind), limit, offset)
-        return [stored(row) for row in rows]
+    async def page(
+        self, which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
+    ) -> list[StoredJob]:
+        which = which or Which()
+        asked = escaped(which.kind or ""), escaped(which.queue or ""), -_EVER if which.since is None else which.since
+        place = (_EVER, "") if which.before is None else (which.before, "")
+        if after is not None:
+            place = min(place, _place(after))
+        found: list[StoredJob] = []
+        while len(found) < limit:
+            portion = PORTION if which.error else min(PORTION, limit - len(found))
+            rows = await self._access.run("failed", *asked, *place, portion)
+            jobs = [stored(row) for row in rows]
+            found += filter(which.fits, jobs)
+            if len(jobs) < portion:
+                break
+            place = _place(jobs[-1])
+        return found[:limit]
 
     async def run_again(self, ids: Sequence[int], *, at: Moment) -> list[bool]:
         found = await self._access.run("run_again", at, self._access.channel, *map(padded, ids))
@@ -55,6 +76,11 @@ class RedisFailedJobs(FailedJobs):
 
     async def forget(self, ids: Sequence[int]) -> list[bool]:
         return [bool(one) for one in await self._access.run("forget", *map(padded, ids))]
+
+
+def _place(job: StoredJob) -> tuple[Moment, str]:
+    """The place of a failed job in their list."""
+    return job.failed_ms or 0, padded(job.id)
 
 
 class RedisThrottles(Throttles):
