@@ -10,6 +10,7 @@
 --   waits:<kind>    a hash: of each unique key that waits, the id of the job
 --   alone:<kind>    a set: the alone keys of held jobs
 --   kinds, runs     sorted sets: until when a kind is held back, the last run recorded of a schedule
+--   zones           a sorted set: when an instance with a version of the zone data was last at work
 --   windows, tries  a sorted set: when a throttle's window ends; a hash: the tries in it
 --
 -- An id has 16 digits, so that of equal moments the job pushed first is the first. On a shelf the alone key follows

@@ -19,7 +19,7 @@ _EVER = 2**53
 
 
 class RedisSchedules(Schedules):
-    """The last run of each schedule, written in the script that pushes it."""
+    """The last run of each schedule, written by the script that pushes it."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -31,8 +31,14 @@ class RedisSchedules(Schedules):
         return RunPushed(bool(pushed), recorded)
 
     async def recorded(self) -> dict[str, Moment]:
-        flat = await self._access.call("ZRANGE", self._access.root + "runs", 0, -1, "WITHSCORES")
-        return {name: int(at) for name, at in zip(flat[::2], flat[1::2], strict=True)}
+        return _moments(await self._access.call("ZRANGE", self._access.root + "runs", 0, -1, "WITHSCORES"))
+
+    async def tell_zone_data(self, version: str, *, now: Moment) -> dict[str, Moment]:
+        return _moments(await self._access.run("tell_zones", now, version))
+
+
+def _moments(flat: Sequence[str]) -> dict[str, Moment]:
+    return {name: int(at) for name, at in zip(flat[::2], flat[1::2], strict=True)}
 
 
 class RedisHolds(Holds):
