@@ -45,7 +45,7 @@ RINGS = (
     Ring("stores", "stores", third_party="asyncpg asyncmy redis"),
     Ring("the road", "queue push inline home coalesce failures health worker", third_party="anyio typing_extensions"),
     Ring("the root", "fastqueue"),
-    Ring("edges", "environ starlette fastapi otel mail events cli testing", third_party=None),
+    Ring("edges", "environ prometheus starlette fastapi otel mail events cli testing", third_party=None),
 )
 
 
@@ -125,5 +125,16 @@ def test_importing_fastqueue_loads_no_package_of_an_extra() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", "import fastqueue, sys; print(*sys.modules)"], check=True, capture_output=True, text=True
     ).stdout.split()
-    extras = {"aiosmtplib", "asyncmy", "asyncpg", "fastapi", "opentelemetry", "redis", "rich", "starlette", "typer"}
+    extras = {
+        "aiosmtplib",
+        "asyncmy",
+        "asyncpg",
+        "fastapi",
+        "opentelemetry",
+        "prometheus_client",
+        "redis",
+        "rich",
+        "starlette",
+        "typer",
+    }
     assert extras.isdisjoint(loaded)
