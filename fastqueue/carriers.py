@@ -22,14 +22,14 @@ class Carrier(Protocol):
     running side is given has been in a database: it distrusts it as it would a header.
     """
 
-    def pushing(self, kind: str, queue: str, carried: dict[str, str], /) -> AbstractContextManager[None]:
-        """Around a push: put into `carried`, under a name of your own, what the job is to bring."""
+    def pushing(self, kind: str, queue: str, carried: dict[str, str], count: int, /) -> AbstractContextManager[None]:
+        """Around a push of so many jobs: put into `carried`, under a name of your own, what each is to bring."""
         ...
 
     def running(
         self, kind: str, queue: str, carried: Mapping[str, str], attempt: int, /
     ) -> AbstractContextManager[None]:
-        """Around a run, its limiter and its `on_fail`: give back what was carried. Not called when nothing was."""
+        """Around a run and its limiter, and around an `on_fail`: give back what was carried, which may be nothing."""
         ...
 
 
@@ -52,7 +52,7 @@ class CarryVar:
         self.var: ContextVar[str | None] = var  # type: ignore[assignment]
         self.name = name or var.name
 
-    def pushing(self, kind: str, queue: str, carried: dict[str, str], /) -> AbstractContextManager[None]:
+    def pushing(self, kind: str, queue: str, carried: dict[str, str], count: int, /) -> AbstractContextManager[None]:
         """Take the variable's value along."""
         if (value := self.var.get(None)) is not None:
             carried[self.name] = value

@@ -120,7 +120,8 @@ def _prepared(queue: Queue, kind: Kind[T], values: Sequence[T], how: How) -> Gen
     with ExitStack() as around:
         carried: dict[str, str] = {}
         for carrier in queue.carry:
-            around.enter_context(carrier.pushing(kind.name, how.given.queue or kind.options.queue, carried))
+            lane = how.given.queue or kind.options.queue
+            around.enter_context(carrier.pushing(kind.name, lane, carried, len(payloads)))
         text = carried_text(kind.name, carried) if queue.keeps_carried else None
         yield [
             kind.new_job(value, payload, how, run_at=run_at, carried=text)

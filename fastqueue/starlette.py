@@ -274,9 +274,9 @@ class CarryRequestID:
     def __init__(self) -> None:
         self._carry = CarryVar(_current, name=self.name)
 
-    def pushing(self, kind: str, queue: str, carried: dict[str, str], /) -> AbstractContextManager[None]:
+    def pushing(self, kind: str, queue: str, carried: dict[str, str], count: int, /) -> AbstractContextManager[None]:
         """Take the ID along."""
-        return self._carry.pushing(kind, queue, carried)
+        return self._carry.pushing(kind, queue, carried, count)
 
     def running(
         self, kind: str, queue: str, carried: Mapping[str, str], attempt: int, /

@@ -24,7 +24,7 @@ class Gives:
     def __init__(self, **carried: str) -> None:
         self.carried = carried
 
-    def pushing(self, kind: str, queue: str, carried: dict[str, str], /) -> AbstractContextManager[None]:
+    def pushing(self, kind: str, queue: str, carried: dict[str, str], count: int, /) -> AbstractContextManager[None]:
         carried.update(self.carried)
         return nullcontext()
 

@@ -21,7 +21,7 @@ from fastqueue.outcome import Outcome, Settlement
 from fastqueue.settings import as_ms
 from fastqueue.worker.call import call
 
-__all__ = ["Attempt", "End", "attempt_of", "eager_task", "judge", "perform"]
+__all__ = ["Attempt", "End", "attempt_of", "carrying", "eager_task", "judge", "perform"]
 
 log = logging.getLogger("fastqueue")
 
@@ -119,7 +119,7 @@ async def perform(
     if attempt.gone_with_its_worker:
         return WorkerLost(f"its worker was lost in attempt {attempt.number} of {attempt.options.attempts}")
     try:
-        with _NOTHING_AROUND if job.carried is None else _carrying(attempt, carriers):
+        with carrying(attempt, carriers) if carriers or job.carried is not None else _NOTHING_AROUND:
             if limiter is not None and (wait := await _ask(attempt, limiter)) > 0:
                 attempt.refused_ms = wait
                 return None
@@ -131,15 +131,15 @@ async def perform(
             args = (value, _run_of(attempt)) if handler.takes_run else (value,)
             try:
                 await call(handler.function, handler.is_async, *args)
+            except asyncio.CancelledError:
+                if attempt.gave_up or not attempt.late:
+                    raise
+                limit = (attempt.options.timeout_ms or 0) / 1000
+                raise OutOfTime(f"ran out of time: its limit is {limit:g} s") from None
             finally:
                 attempt.took = max(clock.seconds() - started, 0.0)
     except BaseException as error:
         # CancelledError, SystemExit and KeyboardInterrupt too: whatever a handler raises is how its run ended.
-        if attempt.gave_up or not attempt.late:
-            return error
-        if isinstance(error, asyncio.CancelledError):
-            limit = (attempt.options.timeout_ms or 0) / 1000
-            return OutOfTime(f"ran out of time: its limit is {limit:g} s")
         return error
     return None
 
@@ -163,8 +163,8 @@ def _none(wait: Any) -> bool:
     return bool((wait.total_seconds() if hasattr(wait, "total_seconds") else wait) <= 0)
 
 
-def _carrying(attempt: Attempt, carriers: Any) -> AbstractContextManager[object]:
-    """What the carriers put around a run that carries something."""
+def carrying(attempt: Attempt, carriers: Any) -> AbstractContextManager[object]:
+    """What the carriers put around a run, or around its `on_fail`."""
     job = attempt.job
     attempt.carried = carried_of(job.carried)
     with ExitStack() as around:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import ExitStack
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from fastqueue.errors import Mismatch, StoreUnavailable
 from fastqueue.job import Claimed
 from fastqueue.outcome import Outcome, Ran, Settlement
 from fastqueue.worker.call import call
-from fastqueue.worker.run import Attempt, End, extra, line
+from fastqueue.worker.run import Attempt, End, carrying, extra, line
 
 if TYPE_CHECKING:
     from fastqueue.queue import Queue
@@ -209,10 +208,7 @@ async def tell_on_fail(end: End, carriers: Any) -> None:
         return
     timeout_ms = attempt.options.timeout_ms
     try:
-        with ExitStack() as around:
-            if job.carried is not None:
-                for carrier in carriers:
-                    around.enter_context(carrier.running(job.kind, job.queue, attempt.carried, job.attempts))
+        with carrying(attempt, carriers):
             value = attempt.kind.codec.decode(job.payload)
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 await call(function, attempt.kind.gave_up_is_async, value, end.error)

@@ -156,6 +156,25 @@ async def test_on_fail_may_be_a_plain_function_and_sees_what_the_job_carried(
     assert told == ["Ann no r-1"]
 
 
+async def test_on_fail_of_a_job_whose_worker_was_lost_sees_what_the_job_carried(
+    store: MemoryStore, clock: FakeClock, in_a_request: None
+) -> None:
+    queue, told = Queue(store, clock=clock, carry=[CarryVar(request_id)]), list[str]()
+
+    @queue.handle("greet", attempts=1)
+    async def greet(name: str) -> None: ...
+
+    @greet.on_fail
+    async def gave_up(name: str, error: Exception) -> None:
+        told.append(f"{type(error).__name__} {request_id.get()}")
+
+    await greet.push("Ann")
+    await store.claim(queue.clock.now(), token=1, limit=1, queues=None, kinds=["greet"])
+    clock.move(3600)
+    await queue.drain()
+    assert told == ["WorkerLost r-1"]
+
+
 @pytest.mark.parametrize("in_thread", [False, True], ids=["async def", "def"])
 async def test_a_run_has_what_its_push_carried_and_nothing_else(
     store: MemoryStore, observed: Observed, in_thread: bool, in_a_request: None
