@@ -14,10 +14,11 @@ from pydantic import BaseModel
 
 from example_app import links
 from example_app.database import Database
-from example_app.mail import Mail, Mailer
+from example_app.mail import SendsMail
 from example_app.models import User
 from example_app.settings import Settings
 from fastqueue import Kinds, Queue, Run, Unique
+from fastqueue.mail import Mail
 from fastqueue.starlette import CarryRequestID
 
 __all__ = ["AccountExists", "EmailChanging", "MailKinds", "VerifyMail", "queue_for"]
@@ -65,7 +66,7 @@ class MailKinds:
         app_url: What links begin with.
     """
 
-    def __init__(self, database: Database, mailer: Mailer, *, app_url: str) -> None:
+    def __init__(self, database: Database, mailer: SendsMail, *, app_url: str) -> None:
         self._database = database
         self._mailer = mailer
         self._app_url = app_url

@@ -7,6 +7,7 @@ FastQueueError
 │   ├── RegistrationError     (RuntimeError)  registered twice, too late, or pushed while registering
 │   ├── ScheduleError         (ValueError)    a schedule that is none, or never comes round
 │   ├── ValueRefused          (ValueError)    a value that would not come back as it went in
+│   ├── MailRefused           (ValueError)    a mail that cannot be sent, or is too long for a job
 │   ├── CarriedTooLarge       (ValueError)    more carried than a job may keep
 │   ├── WrongPlace            (TypeError)     push where nobody can await it, push_sync where it would block
 │   ├── InlineDelay           (ValueError)    a delay on a queue that runs each job inside its push
@@ -35,6 +36,7 @@ __all__ = [
     "InlineDelay",
     "Interrupted",
     "KindError",
+    "MailRefused",
     "Mismatch",
     "MissingDriver",
     "OptionError",
@@ -78,6 +80,10 @@ class ScheduleError(FastQueueError, ValueError):
 
 class ValueRefused(FastQueueError, ValueError):
     """A value that would not come back as it went in; refused at the push, before any SQL."""
+
+
+class MailRefused(FastQueueError, ValueError):
+    """A mail that cannot be sent: a line break in a header, an address that is none, too long to be kept in a job."""
 
 
 class CarriedTooLarge(FastQueueError, ValueError):

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from fastqueue import Queue
+from tests.servers.smtp import mail_server
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -69,3 +71,17 @@ async def test_events(app: dict[str, Any], capsys: pytest.CaptureFixture[str]) -
         "one less in stock for order 8",
         "a mail to the buyer of order 8",
     ]
+
+
+async def test_mail(app: dict[str, Any]) -> None:
+    setting_up, sending = blocks("mail.md")
+    with mail_server() as (server, url):
+        app["key"] = Fernet.generate_key()
+        await run(setting_up.replace("smtp://localhost:2525", url), app)
+        async with app["queue"]:
+            await run(sending, app)
+            assert server.mails == []
+            assert await app["queue"].drain() == 1
+    (mail,) = server.mails
+    assert mail["Subject"] == "Your order 7"
+    assert [attached.get_filename() for attached in mail.iter_attachments()] == ["bill.pdf"]

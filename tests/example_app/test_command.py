@@ -15,7 +15,7 @@ from example_app.kinds import queue_for
 from example_app.settings import Settings
 from fastqueue import Permanent
 from tests.example_app.site import serving
-from tests.example_app.smtp import mail_server
+from tests.servers.smtp import mail_server
 
 Run = Callable[[str], int]
 Said = pytest.CaptureFixture[str]

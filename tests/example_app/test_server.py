@@ -18,7 +18,7 @@ import pytest
 from httpx import AsyncClient, HTTPError
 
 from tests.example_app.browser import Browser
-from tests.example_app.smtp import MailServer, free_port, mail_server
+from tests.servers.smtp import MailServer, free_port, mail_server
 
 pytestmark = pytest.mark.processes
 

@@ -129,6 +129,7 @@ def test_importing_fastqueue_loads_no_package_of_an_extra() -> None:
         "aiosmtplib",
         "asyncmy",
         "asyncpg",
+        "cryptography",
         "fastapi",
         "opentelemetry",
         "prometheus_client",
