@@ -12,8 +12,8 @@ FastQueueError
 │   ├── WrongPlace            (TypeError)     push where nobody can await it, push_sync where it would block
 │   ├── InlineDelay           (ValueError)    a delay on a queue that runs each job inside its push
 │   ├── TransactionRefused    (ValueError)    a handle that is no open transaction on the queue's database
-│   ├── TransactionEnded      (RuntimeError)  jobs pushed after their transaction was over
-│   └── TwoTransactions       (RuntimeError)  one session dependency at two scopes in a route
+│   ├── TransactionEnded      (RuntimeError)  a transaction was over before what was to be in it
+│   └── TwoTransactions       (RuntimeError)  two transactions where one is meant
 ├── the store cannot: choose another store, or migrate
 │   ├── Unsupported           (TypeError)     an option that the store does not keep
 │   ├── SchemaMissing, SchemaTooOld, SchemaTooNew
@@ -103,11 +103,11 @@ class TransactionRefused(FastQueueError, ValueError):
 
 
 class TransactionEnded(FastQueueError, RuntimeError):
-    """Jobs were pushed through a transaction that has already ended."""
+    """A transaction was over too early: jobs were pushed after its end, or the block that was to end it found it so."""
 
 
 class TwoTransactions(FastQueueError, RuntimeError):
-    """One session dependency stands at two scopes in a route, so the push and the route would not share it."""
+    """Two transactions where one is meant: one session dependency at two scopes in a route, or one begun in another."""
 
 
 class Unsupported(FastQueueError, TypeError):

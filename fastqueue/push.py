@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["AfterCommit", "InStore", "InTransaction"]
 
 T = TypeVar("T")
+
+log = logging.getLogger("fastqueue")
 
 
 class InStore(Pushing[T]):
@@ -96,12 +99,25 @@ class AfterCommit(Pushing[T]):
         with prepared(queue, self._kinds, values, how) as jobs:
             kept = list(jobs)
         queue.accept(kept)
-        if not self._after(lambda: queue.push_later(kept), len(kept)):
+        if not self._after(lambda: _push_later(queue, kept), len(kept)):
             raise Unsupported(
                 f"kind {names(self._kinds)!r}: the {queue.store.name} store joins no transactions, and this handle "
                 "cannot tell when it commits: push after the commit, or give a SQLAlchemy session"
             )
         return [Pushed(0, True) for _ in kept]
+
+
+def _push_later(queue: Queue, jobs: Sequence[NewJob]) -> None:
+    """Push jobs whose transaction has committed, to a store that could not join it."""
+
+    async def push() -> None:
+        try:
+            await queue.keep(jobs)
+        except Exception as error:
+            log.error("%d jobs could not be pushed after their commit", len(jobs), exc_info=error)
+
+    if not queue.home.soon(push):
+        queue.home.from_outside(push, jobs[0].kind)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ from fastqueue.store import Keep, Store
 from fastqueue.stores import store_of
 from fastqueue.stores.inline import InlineStore
 from fastqueue.stores.joins import after_commit
+from fastqueue.transaction import Transactions
 from fastqueue.worker import Worker
 
 __all__ = ["Queue"]
@@ -99,6 +101,7 @@ class Queue(Kinds):
         self._factory: object = None
         self._started = False
         self._hinted = False
+        self._transactions = Transactions(self)
 
     def __repr__(self) -> str:
         return f"<Queue on {self.store.name}: {len(self._kinds)} kinds, {self.state}>"
@@ -216,6 +219,29 @@ class Queue(Kinds):
         self.pushed(jobs)
         return pushed
 
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """A transaction on the queue's own database, for apps that hold none by a library of theirs.
+
+        It is committed at the end of the block, and then the workers are woken; it is rolled back when an exception
+        leaves the block, a cancellation among them. Push in it by `kind.in_`.
+
+        Returns:
+            What to enter by `async with`. It gives the driver's own connection: asyncpg's, asyncmy's, or a sqlite3 one,
+            whose calls are plain. Once it has begun, the driver's errors come as they are.
+
+        Raises:
+            Unsupported: the store can be part of no transaction.
+            TwoTransactions: this task has one open already.
+            TransactionEnded: it was ended within the block, or a statement failed and its error was caught.
+            StoreUnavailable: it could not begin.
+
+        Example:
+            >>> async with queue.transaction() as connection:  # doctest: +SKIP
+            ...     await connection.execute("INSERT INTO users (email) VALUES ($1)", email)
+            ...     await verify_mail.in_(connection).push(VerifyMail(email=email))
+        """
+        return self._transactions.begin()
+
     def pushed(self, jobs: Iterable[NewJob]) -> None:
         """Jobs went into the store: wake the workers for what is due, and have them look in time for the rest."""
         self._hint()
@@ -227,18 +253,6 @@ class Queue(Kinds):
         self.pushed(jobs)
         if self.store.wakes is not None:
             self.home.soon(self.store.wakes.tell)
-
-    def push_later(self, jobs: Sequence[NewJob]) -> None:
-        """Push jobs whose transaction has committed, to a store that could not join it."""
-
-        async def push() -> None:
-            try:
-                await self.keep(jobs)
-            except Exception as error:
-                log.error("%d jobs could not be pushed after their commit", len(jobs), exc_info=error)
-
-        if not self.home.soon(push):
-            self.home.from_outside(push, jobs[0].kind)
 
     def wake(self) -> None:
         """Look for work now. From any thread, any loop, or none.

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from fastqueue.finding import Inspects
 from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob, Which
@@ -316,6 +317,18 @@ class Joins(ABC):
 
         Raises:
             TransactionRefused: `handle` is no connection or session this store can be reached through.
+        """
+
+    @abstractmethod
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """A transaction of the app's on a connection of the store's own; as it is entered, that, fit for `enlist`.
+
+        X2: it is committed when its block is left, and rolled back, with nothing of it left open, when any exception
+        leaves the block, a cancellation among them. Its `after_commit` is called after the commit, and not otherwise.
+
+        Raises:
+            StoreUnavailable: it could not begin. What the driver raises after that comes as it is.
+            TransactionEnded: within the block it was ended, or failed; what came before may not be kept.
         """
 
 

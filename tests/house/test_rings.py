@@ -43,7 +43,11 @@ RINGS = (
     ),
     Ring("the port", "store"),
     Ring("stores", "stores", third_party="asyncpg asyncmy redis"),
-    Ring("the road", "queue push inline home coalesce failures health worker", third_party="anyio typing_extensions"),
+    Ring(
+        "the road",
+        "queue push transaction inline home coalesce failures health worker",
+        third_party="anyio typing_extensions",
+    ),
     Ring("the root", "fastqueue"),
     Ring("edges", "environ prometheus starlette fastapi otel mail events cli testing", third_party=None),
 )

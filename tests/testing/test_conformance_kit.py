@@ -15,7 +15,7 @@ import fastqueue.testing
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import MakeStore, exercise
 from fastqueue.testing.conformance.clauses import AllClauses
-from tests.testing.joining import Hasty, JoiningStore, Transaction
+from tests.testing.joining import Hasty, JoiningStore, Rash, Transaction
 
 STORES = '''
 import pytest
@@ -130,6 +130,19 @@ async def test_pushes_in_a_transaction_are_checked_when_one_can_be_begun(
     assert set(report.skipped.values()) == {"memory has no faculty 'wakes'"}
     report = await exercise(fresh, only="test_x1")
     assert set(report.skipped.values()) == {"memory joins transactions, but `begin` is not given to begin one"}
+
+
+@pytest.mark.parametrize(("transaction", "passed"), [(Transaction, 2), (Hasty, 0), (Rash, 1)])
+async def test_transactions_of_the_store_s_own_are_checked(transaction: type[Transaction], passed: int) -> None:
+    class Own(JoiningStore):
+        own = transaction
+
+    @asynccontextmanager
+    async def fresh() -> AsyncGenerator[MakeStore]:
+        yield Own().again
+
+    report = await exercise(fresh, only="test_x2", begin=lambda: Own().begin(Transaction, sync=False))
+    assert len(report.passed) == passed
 
 
 def test_the_kit_refuses_to_run_without_its_checks() -> None:

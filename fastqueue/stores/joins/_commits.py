@@ -7,24 +7,20 @@ savepoint hands it to what is around it, and the end of one that did not commit 
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import Counter
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any
 
 from fastqueue.stores.joins._handles import session_of
+from fastqueue.stores.joins._waiting import Calls, committed, rolled_back
 
 __all__ = ["after_commit"]
 
-_logger = logging.getLogger("fastqueue")
 _KEY = "fastqueue.waiting"
 _listening = False
 _first = Lock()
-
-Calls: TypeAlias = "Counter[Callable[[], None]]"
-"""What to call, and how many jobs hang on it."""
 
 
 def after_commit(handle: object, call: Callable[[], None], *, pushed: int) -> bool:
@@ -76,17 +72,11 @@ def _committed(session: Any) -> None:
         if released:
             waiting.setdefault(savepoint.parent, Counter()).update(released)
         return
-    for call in sum(waiting.values(), Counter()):
-        try:
-            call()
-        except Exception:
-            _logger.exception("the transaction was committed, but %r after it failed", call)
+    committed(sum(waiting.values(), Counter()))
     waiting.clear()
 
 
 def _ended(session: Any, transaction: Any) -> None:
     waiting: dict[Any, Calls] | None = session.info.get(_KEY)
-    gone = waiting.pop(transaction, None) if waiting else None
-    if gone:
-        count = gone.total()
-        _logger.info("%d %s went with the transaction that was rolled back", count, "job" if count == 1 else "jobs")
+    if waiting and transaction in waiting:
+        rolled_back(waiting.pop(transaction))

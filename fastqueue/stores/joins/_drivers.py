@@ -20,6 +20,7 @@ from fastqueue.job import Moment, NewJob, Pushed
 from fastqueue.store import Enlisted
 from fastqueue.stores._sql import Call, Got, run, run_sync
 from fastqueue.stores.joins._homes import Home
+from fastqueue.stores.joins._waiting import wait_for
 
 __all__ = [
     "Aiomysql",
@@ -55,7 +56,7 @@ class InDriver(Enlisted):
         self._connection = connection
 
     def after_commit(self, wake: Callable[[], None], *, pushed: int) -> bool:
-        return False
+        return wait_for(self._connection, wake, pushed=pushed)
 
     @abstractmethod
     def _fault(self) -> str | None:

@@ -9,13 +9,14 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar, TypeAlias
 
-from fastqueue.errors import TransactionRefused
+from fastqueue.errors import TransactionEnded, TransactionRefused
 from fastqueue.job import Moment, NewJob, Pushed
 from fastqueue.stores._sql import Call, Got, Statement, Steps, Tables
 
-__all__ = ["Home", "Push", "ServerHome"]
+__all__ = ["Home", "Push", "ServerHome", "ended_within"]
 
 Push: TypeAlias = Callable[[Sequence[NewJob], Moment], Steps[list[Pushed]]]
 """A store's push, as steps for within any transaction."""
@@ -48,6 +49,10 @@ class Home(ABC):
             yield from self._check()
             known[self] = True
         return (yield from self._push(jobs, now))
+
+    @abstractmethod
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """A transaction on a connection of the store's own; see `Joins.transaction`."""
 
     @abstractmethod
     def _check(self) -> Steps[None]:
@@ -137,3 +142,12 @@ class ServerHome(Home):
         if theirs == own:
             return f"a database {theirs!r}", "another of that name, or in another schema of it"
         return f"the database {theirs!r}", f"the database {own!r}"
+
+
+def ended_within() -> TransactionEnded:
+    """What to tell when a transaction of the store's own is found over at the end of its block."""
+    return TransactionEnded(
+        "the block of a transaction found it over at its end, and what was done in it may not be kept: a statement "
+        "committed or rolled back, or failed and its error was caught. Let errors leave the block, which ends it by "
+        "itself; what may fail belongs in a savepoint"
+    )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
 from fastqueue.store import Enlisted, Joins
 from fastqueue.stores.joins._handles import driver_of, plain_of, refusal, unwrapped
 from fastqueue.stores.joins._homes import Home
 from fastqueue.stores.joins._sqlalchemy import InSQLAlchemy
+from fastqueue.stores.joins._waiting import Calls, committed, rolled_back, telling
 
 __all__ = ["SQLJoins"]
 
@@ -25,3 +31,15 @@ class SQLJoins(Joins):
         if driver is None:
             raise refusal(handle)
         return driver(self._home, handle)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Any]:
+        calls: Calls = Counter()
+        try:
+            async with self._home.transaction() as connection:
+                with telling(connection, calls):
+                    yield connection
+        except BaseException:
+            rolled_back(calls)
+            raise
+        committed(calls)

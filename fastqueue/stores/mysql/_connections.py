@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from fastqueue.errors import MissingDriver, StoreUnavailable
 from fastqueue.stores._sql import Call, Got, Statement
+from fastqueue.stores.joins import ended_within
 from fastqueue.stores.mysql._address import Address, refuse_old
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ that is frozen holds its locks no longer. It must be more than `PROBED_AFTER`.""
 _BEGIN = Call(Statement("begin", "START TRANSACTION"), {})
 _COMMIT = Call(Statement("commit", "COMMIT"), {})
 _CONNECTIONS = Call(Statement("connections", "SHOW PROCESSLIST"), {})
+_NOTHING = Call(Statement("nothing", "DO 0"), {})
 _PAUSE = Call(Statement("pause", "DO SLEEP(0.001)"), {})
 _READ_COMMITTED = Call(Statement("level", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), {})
 
@@ -89,12 +91,19 @@ class Pool:
         address: Where to connect.
         size: The most connections at a time.
         autocommit: Whether a statement outside a transaction is one by itself; if not, each statement begins one.
-        idle_for: Seconds unused after which the server ends a connection.
+        idle_for: Seconds unused after which the server ends a connection. None: nothing is set on the connections,
+            which are the app's for the length of a transaction.
         locks_within: Seconds that the server lets a statement wait for a lock.
     """
 
     def __init__(
-        self, address: Address, size: int, *, autocommit: bool, idle_for: int, locks_within: int = LOCKS_WITHIN
+        self,
+        address: Address,
+        size: int,
+        *,
+        autocommit: bool,
+        idle_for: int | None,
+        locks_within: int = LOCKS_WITHIN,
     ) -> None:
         self.address = address
         self._autocommit = autocommit
@@ -138,6 +147,32 @@ class Pool:
                 await execute(_BEGIN)
             yield execute
             await execute(_COMMIT)
+
+    @asynccontextmanager
+    async def lent_transaction(self) -> AsyncGenerator[Connection]:
+        """A transaction for the app to fill; what is raised once it has begun comes as it is."""
+        async with self._room:
+            connection, whole = await self._ready(), False
+            try:
+                await self._begin(connection)
+                try:
+                    yield connection
+                    await _refuse_ended(connection)
+                    await connection.commit()
+                except Exception:
+                    with suppress(OSError, driver().Error):
+                        async with asyncio.timeout(CLOSES_WITHIN):
+                            await connection.rollback()
+                        whole = True
+                    raise
+                whole = True
+            finally:
+                if whole:
+                    self._give(connection)
+                else:
+                    connection.close()
+                    # Whoever was cancelled may look at once at what became of the transaction.
+                    await asyncio.shield(self._ending(connection))
 
     async def close(self) -> None:
         """Close every connection; those lent out when they come back."""
@@ -196,6 +231,8 @@ class Pool:
     async def _set_up(self, connection: Connection) -> None:
         try:
             refuse_old(connection.get_server_info())
+            if self._idle_for is None:
+                return
             execute = _executor(connection)
             await execute(_READ_COMMITTED)
             settings = (
@@ -206,6 +243,12 @@ class Pool:
         except BaseException:
             connection.close()
             raise
+
+    async def _begin(self, connection: Connection) -> None:
+        try:
+            await connection.begin()
+        except (OSError, driver().Error) as error:
+            raise self._unavailable(error) from error
 
     def _ending(self, connection: Connection) -> asyncio.Task[None]:
         """See to it, in a task of its own, that the server ends a connection that was closed within a statement."""
@@ -245,6 +288,7 @@ class Connections:
         ends: One, for all that says how runs went: settling, giving back, renewing.
         looks: One, for what must be seen or kept while a transaction of the app's is open.
         others: A few, for pushes and everything else.
+        lent: As many, for transactions of the app's.
     """
 
     def __init__(self, address: Address, *, size: int) -> None:
@@ -253,11 +297,12 @@ class Connections:
         self.ends = Pool(address, 1, autocommit=False, idle_for=FROZEN_AFTER)
         self.looks = Pool(address, 1, autocommit=True, idle_for=IDLE_FOR)
         self.others = Pool(address, size, autocommit=True, idle_for=IDLE_FOR)
+        self.lent = Pool(address, size, autocommit=True, idle_for=None)
 
     @property
     def pools(self) -> list[Pool]:
         """All of them."""
-        return [self.claims, self.ends, self.looks, self.others]
+        return [self.claims, self.ends, self.looks, self.others, self.lent]
 
     async def close(self) -> None:
         """Close every connection."""
@@ -268,6 +313,13 @@ class Connections:
         """Drop every connection without a word."""
         for pool in self.pools:
             pool.abandon()
+
+
+async def _refuse_ended(connection: Connection) -> None:
+    # A statement of ours, since what failed has not told whether the transaction went with it.
+    await _executor(connection)(_NOTHING)
+    if not connection.get_transaction_status():
+        raise ended_within()
 
 
 def _executor(connection: Connection) -> Execute:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, TypeAlias
 
 from fastqueue.stores._sql import Call, Got, Steps
 from fastqueue.stores.joins import Push, ServerHome
 from fastqueue.stores.mysql._access import Access
+
+if TYPE_CHECKING:
+    from asyncmy.connection import Connection
 
 __all__ = ["MySQLHome"]
 
@@ -30,6 +34,9 @@ class MySQLHome(ServerHome):
         super().__init__(access.tables, push)
         self._access = access
         self._beside = beside
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        return self._access.here.lent.lent_transaction()
 
     async def ask(self, call: Call) -> Got:
         return await self._ask(self._access, call)

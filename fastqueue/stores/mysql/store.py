@@ -37,8 +37,8 @@ class MySQLStore(Store):
 
     One store object has at most `pool_size` + 3 connections: one for claims, one for telling how runs ended, one for
     pushes inside transactions of the app's, and a few for pushes and everything else. They are made when they are
-    needed, so that an app that only pushes has one or two. The store cannot be told of pushes by other processes: they
-    are found when it next looks.
+    needed, so that an app that only pushes has one or two; `queue.transaction()` has up to `pool_size` more. The store
+    cannot be told of pushes by other processes: they are found when it next looks.
 
     It is made for MySQL 8.0.19 or newer and MariaDB 10.6 or newer, with row-based or mixed binary logs. It has been
     run on MariaDB 10.11; what it says to the server is what MySQL's manual allows too.
@@ -47,7 +47,7 @@ class MySQLStore(Store):
         dsn: The database as a URL; a driver in it ("mysql+asyncmy://...") is ignored. After a "?" it takes
             `unix_socket`, and for encryption `ssl`, `ssl_ca`, `ssl_cert` and `ssl_key`.
         prefix: What the names of the tables begin with.
-        pool_size: How many connections pushes and everything else may use.
+        pool_size: How many connections pushes and everything else may use, and as many `queue.transaction()`.
         migrate: Whether opening makes and upgrades the tables; False: it refuses tables that are not up to date.
 
     Raises:

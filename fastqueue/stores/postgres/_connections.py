@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastqueue.errors import MissingDriver, StoreUnavailable
 from fastqueue.stores._sql import Call, Got
+from fastqueue.stores.joins import ended_within
 from fastqueue.stores.postgres._address import Address
 
 if TYPE_CHECKING:
@@ -103,6 +104,29 @@ class Pool:
             raise
         self._give(connection, whole=True)
 
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Connection]:
+        """A transaction for the app to fill; what is raised once it has begun comes as it is."""
+        failure: Exception | None = None
+        async with self.borrow() as connection:
+            within = connection.transaction()
+            await within.start()
+            try:
+                yield connection
+                await _refuse_ended(connection)
+                await within.commit()
+            except Exception as error:
+                failure = error
+            try:
+                async with asyncio.timeout(CLOSES_WITHIN):
+                    if failure is not None:
+                        await within.rollback()
+                    await connection.reset()  # what the app has set on it
+            except (OSError, driver().PostgresError, driver().InterfaceError):
+                connection.terminate()
+        if failure is not None:
+            raise failure
+
     async def close(self) -> None:
         """Close every connection; those lent out when they come back."""
         self._closed = True
@@ -166,6 +190,7 @@ class Connections:
         claims: One connection, for claims.
         ends: One, for all that says how runs went: settling, giving back, renewing.
         others: A few, for pushes and everything else.
+        lent: As many, without settings of ours, for transactions of the app's.
         notices: One, for notices that are sent on their own.
         ears: One, which listens; None behind a pooler without an address of its own for it.
     """
@@ -181,13 +206,14 @@ class Connections:
         self.claims = Pool(address, 1, quick)
         self.ends = Pool(address, 1, quick)
         self.others = Pool(address, size, options)
+        self.lent = Pool(address, size, options | {"server_settings": {"application_name": "fastqueue transaction"}})
         self.notices = Pool(address, 1, options)
         self.ears = None if listen is None else Pool(listen, 1, direct)
 
     @property
     def pools(self) -> list[Pool]:
         """All of them."""
-        return [self.claims, self.ends, self.others, self.notices, *([self.ears] if self.ears else [])]
+        return [self.claims, self.ends, self.others, self.lent, self.notices, *([self.ears] if self.ears else [])]
 
     async def close(self) -> None:
         """Close every connection."""
@@ -204,6 +230,16 @@ def executor(connection: Connection) -> Callable[[Call], Awaitable[Got]]:
         return Got(rows, len(rows))
 
     return execute
+
+
+async def _refuse_ended(connection: Connection) -> None:
+    if not connection.is_in_transaction():
+        raise ended_within()
+    try:
+        await connection.execute("SELECT 1")
+    except driver().InFailedSQLTransactionError as error:
+        # The server answers a commit now by a rollback, of which the driver says nothing.
+        raise ended_within() from error
 
 
 async def _close(connection: Connection) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
 from fastqueue.stores._sql import Call, Got
 from fastqueue.stores.joins import Push, ServerHome
 from fastqueue.stores.postgres._access import Access
+
+if TYPE_CHECKING:
+    from asyncpg import Connection
 
 __all__ = ["PostgresHome"]
 
@@ -20,6 +26,9 @@ class PostgresHome(ServerHome):
     def __init__(self, access: Access, push: Push) -> None:
         super().__init__(access.tables, push)
         self._access = access
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        return self._access.here.lent.transaction()
 
     async def apart(self, call: Call) -> Got:
         # As behind a pooler: nothing is set up on a connection that is used once.

@@ -41,13 +41,13 @@ class PostgresStore(Store):
 
     One store object has at most `pool_size` + 4 connections: one for claims, one for telling how runs ended, one for
     notices, one that listens, and a few for pushes and everything else. They are made when they are needed, so that
-    an app that only pushes has one or two.
+    an app that only pushes has one or two. `queue.transaction()` has up to `pool_size` more.
 
     Args:
         dsn: The database as a URL; a driver in it ("postgresql+asyncpg://...") is ignored.
         schema: The schema of the tables; it is made when it is not there. None: the first of the search path.
         prefix: What the names of the tables and functions begin with.
-        pool_size: How many connections pushes and everything else may use.
+        pool_size: How many connections pushes and everything else may use, and as many `queue.transaction()`.
         pooled: Whether `dsn` leads to a pooler in transaction mode (PgBouncer): nothing is then kept on a connection.
         listen_dsn: Where to listen for notices. None: at `dsn`, or nowhere if it leads to a pooler.
         notify: Whether a push tells other processes within its own commit. The server lets commits with notices

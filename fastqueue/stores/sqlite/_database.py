@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sqlite3
 import time
@@ -37,13 +38,13 @@ _REMEDIES = {
 
 
 class Database:
-    """One connection to a file, in the thread that made it.
+    """One connection to a file, in the thread that made it, or in one after the other if `movable`.
 
     SQLite's own way to wait for a lock sleeps for up to 100 ms, so that who waits is overtaken again and again; it is
     switched off, and whatever may meet another's lock waits in short random sleeps (`patiently`).
     """
 
-    def __init__(self, path: str, statements: Statements, synchronous: Synchronous) -> None:
+    def __init__(self, path: str, statements: Statements, synchronous: Synchronous, *, movable: bool = False) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
             raise MissingDriver(
                 f"the SQLite store needs SQLite {OLDEST[0]}.{OLDEST[1]} or newer, and this Python was built with "
@@ -52,7 +53,7 @@ class Database:
         self.path = path
         self._texts = {statement.name: statement.text for statement in statements}
         try:
-            self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+            self._connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=not movable)
         except sqlite3.Error as error:
             raise self.in_words(error) from error
         try:
@@ -76,6 +77,11 @@ class Database:
         # By place: SQLite finds each name by going through all of them, which many rows would feel.
         cursor = self._connection.execute(*call.statement.bind("qmark", call.values))
         return Got(cursor.fetchall(), cursor.rowcount, cursor.lastrowid)
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The driver's own, to be lent for a transaction."""
+        return self._connection
 
     def begin(self) -> None:
         """Begin to write: the lock is taken now, so that nothing that was read before can turn out old."""
@@ -127,9 +133,25 @@ class Database:
             try:
                 return function()
             except sqlite3.OperationalError as error:
-                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up:
-                    raise
-                time.sleep(random.uniform(0.002, 0.012))
+                pause = _pause(error, give_up)
+            time.sleep(pause)
+
+    async def begin_on_loop(self) -> None:
+        """Begin to write, without holding up the event loop while another connection has the lock.
+
+        Raises:
+            StoreUnavailable: it had the lock for too long.
+        """
+        give_up = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.begin()
+            except sqlite3.Error as error:
+                try:
+                    pause = _pause(error, give_up)
+                except sqlite3.Error:
+                    raise self.in_words(error) from error
+            await asyncio.sleep(pause)
 
     def in_words(self, error: Exception) -> Exception:
         """What the caller is told of an error: the file and the remedy when it is the file's, else the error itself."""
@@ -139,6 +161,13 @@ class Database:
         told = StoreUnavailable(f"the SQLite file {self.path}: {error}; {remedy}")
         told.__cause__ = error
         return told
+
+
+def _pause(error: sqlite3.Error, give_up: float) -> float:
+    """Seconds until the next try, when another connection had the lock and there is time for one; else it raises."""
+    if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up:
+        raise error
+    return random.uniform(0.002, 0.012)
 
 
 def _code(error: Exception) -> int:

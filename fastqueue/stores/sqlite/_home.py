@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 
 from fastqueue.stores._sql import Call, Statement, Steps, Tables
-from fastqueue.stores.joins import Home, Push
+from fastqueue.stores.joins import Home, Push, ended_within
+from fastqueue.stores.sqlite._database import Database
 
 __all__ = ["SQLiteHome"]
 
@@ -17,14 +23,36 @@ _LOOK = Statement(
 
 
 class SQLiteHome(Home):
-    """The tables in the file at `path`."""
+    """The tables in the file at `path`.
+
+    Args:
+        connect: Opens the file for a transaction of the app's.
+    """
 
     store = "sqlite"
     dialects = frozenset({"sqlite"})
 
-    def __init__(self, path: str, tables: Tables, push: Push) -> None:
+    def __init__(self, path: str, tables: Tables, push: Push, connect: Callable[[], Database]) -> None:
         super().__init__(tables, push)
         self._path = path
+        self._connect = connect
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[sqlite3.Connection]:
+        database = self._connect()
+        committed: asyncio.Future[None] | None = None
+        try:
+            await database.begin_on_loop()
+            yield database.connection
+            if not database.in_transaction:
+                raise ended_within()
+            committed = _in_a_thread(database.commit)
+            await asyncio.shield(committed)
+        finally:
+            if committed is None or committed.done():
+                _end(database)
+            else:  # cancelled: it goes on to its end
+                committed.add_done_callback(lambda _: _end(database))
 
     def _check(self) -> Steps[None]:
         ((file, there),) = (yield Call(_LOOK, {"name": self._tables.name("jobs")})).rows
@@ -40,3 +68,18 @@ def _same_file(one: str, other: str) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return False
+
+
+def _in_a_thread(commit: Callable[[], None]) -> asyncio.Future[None]:
+    """Run a commit, which waits for the disk, in a thread that nobody else can hold up while this has the lock."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="fastqueue-commit")
+    try:
+        return asyncio.get_running_loop().run_in_executor(thread, commit)
+    finally:
+        thread.shutdown(wait=False)
+
+
+def _end(database: Database) -> None:
+    with suppress(sqlite3.Error):
+        database.roll_back()
+    database.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import ClassVar
 
 from fastqueue.errors import OptionError
@@ -68,14 +69,15 @@ class SQLiteStore(Store):
         tables = Tables(prefix)
         self.statements = Statements("sqlite", tables)
         self._migrate = migrate
-        self._access = Access(self.path, lambda: Database(self.path, self.statements, synchronous))
+        connect = partial(Database, self.path, self.statements, synchronous)
+        self._access = Access(self.path, connect)
         self._ready = False
         self.schedules = SQLiteSchedules(self._access, self.statements)
         self.holds = SQLiteHolds(self._access)
         self.failed = SQLiteFailedJobs(self._access)
         self.throttles = SQLiteThrottles(self._access)
         self.wakes = SQLiteWakes(self._access)
-        self.joins = SQLJoins(SQLiteHome(self.path, tables, self.push_steps))
+        self.joins = SQLJoins(SQLiteHome(self.path, tables, self.push_steps, partial(connect, movable=True)))
         self.migrates = self._tables = SQLiteMigrates(self._access, self.statements, tables)
         self.inspects = SQLiteInspects(self._access)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from fastqueue.job import Pushed
@@ -59,6 +60,44 @@ class JoinClauses:
                 await _push(on, handle, 1)
             await on.store.wakes.tell()
             await asyncio.wait_for(woken.wait(), PATIENCE)
+
+    @clause("joins")
+    async def test_x2_a_transaction_of_the_store_s_own_is_committed_as_its_block_ends(self, on: Stage) -> None:
+        """X2: committed when its block is left, then told of; rolled back by an exception, and not told of."""
+        told: list[int] = []
+        for n, commits in enumerate((False, True)):
+            try:
+                async with on.joins.transaction() as handle:
+                    assert (await _push(on, handle, n))[0].new
+                    assert on.joins.enlist(handle).after_commit(partial(told.append, n), pushed=1)
+                    await on.nothing()
+                    assert told == []
+                    if not commits:
+                        raise _RolledBack
+            except _RolledBack:
+                pass
+        assert told == [1]
+        assert numbers(await on.claim_each()) == [1]
+
+    @clause("joins", Keep.KEYS)
+    async def test_x2_a_cancellation_rolls_back_and_leaves_nothing_open(self, on: Stage) -> None:
+        """X2: rolled back, with nothing of it left open, when a cancellation leaves the block."""
+        pushed = asyncio.Event()
+
+        async def cancelled() -> None:
+            async with on.joins.transaction() as handle:
+                await _push(on, handle, 1, unique_key="a")
+                pushed.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(cancelled())
+        await asyncio.wait_for(pushed.wait(), PATIENCE)
+        task.cancel()
+        await asyncio.wait({task}, timeout=PATIENCE)
+        assert task.cancelled()
+        async with asyncio.timeout(PATIENCE):
+            assert (await on.push(2, unique_key="a")).new
+        assert numbers(await on.claim_each()) == [2]
 
 
 async def _push(on: Stage, handle: object, n: int, **asks: Any) -> list[Pushed]:
