@@ -23,7 +23,7 @@ from fastapi import Depends
 from fastapi.params import Depends as Marker
 from fastapi.requests import HTTPConnection
 
-from fastqueue.errors import OptionError, TransactionEnded, TwoTransactions
+from fastqueue.errors import OptionError, RegistrationError, TransactionEnded, TwoTransactions
 from fastqueue.job import Pushed
 from fastqueue.kind import Kind, Transaction
 from fastqueue.pushing import How, Pushing
@@ -52,6 +52,7 @@ class Jobs(Protocol):
 
         Raises:
             TransactionEnded: the transaction is over, as it is in a streaming body or a background task.
+            RegistrationError: the kind is none of the queue's that the dependency was made for.
         """
         ...
 
@@ -59,12 +60,18 @@ class Jobs(Protocol):
 class _Opened:
     """The transaction of a request, for as long as something commits it."""
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, queue: Queue, transaction: Transaction) -> None:
+        self._queue = queue
         self._transaction = transaction
         self.is_open = True
 
     def __call__(self, kind: Kind[T], /) -> Pushing[T]:
         self.refuse_its_end(kind)
+        if self._queue.kinds.get(kind.name) is not kind:
+            raise RegistrationError(
+                f"jobs({kind.name!r}): the kind belongs to another queue than {self._queue!r}, or to none: make a "
+                "dependency of its own queue, transactional(queue, SessionDep), or join it by queue.include(kinds)"
+            )
         return _Within(self, kind, kind.in_(self._transaction))
 
     def refuse_its_end(self, kind: Kind[Any]) -> None:
@@ -104,7 +111,7 @@ def transactional(
     Its value is closed when the session's dependency is left: a push that comes later would be kept by nobody's commit.
 
     Args:
-        queue: Whose kinds are pushed.
+        queue: Whose kinds are pushed; those of another are refused, for their jobs may be in another database.
         dependency: The routes' own alias, `Annotated[AsyncSession, Depends(session, scope="function")]`, by which they
             share one session; or a function, which means exactly `Depends(function)`.
         of: From the dependency's value to its session or connection. Default: it is that itself.
@@ -123,7 +130,7 @@ def transactional(
     checked: dict[int, Any] = {}
 
     async def opened(value: Any) -> AsyncGenerator[_Opened]:
-        within = _Opened(of(value))
+        within = _Opened(queue, of(value))
         try:
             yield within
         finally:

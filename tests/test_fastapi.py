@@ -4,6 +4,7 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -20,9 +21,10 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.pool import NullPool
 from starlette.types import Message, Receive, Scope, Send
 
-from fastqueue.errors import OptionError, TransactionEnded, TwoTransactions, ValueRefused, WrongPlace
+from fastqueue.errors import OptionError, RegistrationError, TransactionEnded, TwoTransactions, ValueRefused, WrongPlace
 from fastqueue.fastapi import Jobs, lifespan, transactional
 from fastqueue.kind import Kind
+from fastqueue.kinds import Kinds
 from fastqueue.pushing import Pushing
 from fastqueue.queue import Queue
 from fastqueue.stores.sqlite import SQLiteStore
@@ -508,6 +510,39 @@ class TestTwoScopes:
         assert site.kept == [1]
 
 
+class TestATransactionOfTheQueuesOwn:
+    """An app without an ORM: the connection of `queue.transaction()` as its dependency."""
+
+    async def test_is_committed_before_the_response_and_wakes_the_workers(self, site: Site, app: FastAPI) -> None:
+        async def transaction() -> AsyncGenerator[sqlite3.Connection]:
+            async with site.queue.transaction() as connection:
+                yield connection
+            site.log.append("commit")
+
+        marker = Depends(transaction, scope="function")
+        jobs = transactional(site.queue, Annotated[sqlite3.Connection, marker])
+
+        @app.post("/")
+        async def register(
+            db: Annotated[sqlite3.Connection, marker], jobs: Annotated[Jobs, Depends(jobs)], number: int
+        ) -> None:
+            db.execute("CREATE TABLE IF NOT EXISTS users (id INTEGER)")
+            db.execute("INSERT INTO users VALUES (?)", [number])
+            await jobs(site.mail).push(number)
+            if number == 2:
+                raise HTTPException(409)
+
+        async with lifespan(site.queue)(app):
+            assert await site.post("/?number=1") == 200
+            assert site.log[:2] == ["commit", "response"]
+            async with asyncio.timeout(10):
+                await site.ran.wait()
+            assert await site.post("/?number=2") == 409
+        assert site.kept == []
+        with sync_engine(site.url, "pysqlite") as engine, engine.connect() as connection:
+            assert connection.scalars(text("SELECT id FROM users")).all() == [1]
+
+
 class TestAStoreThatJoinsNoTransaction:
     """It is pushed to right after the commit, and never after a rollback."""
 
@@ -537,6 +572,23 @@ class TestAStoreThatJoinsNoTransaction:
             async with asyncio.timeout(10):
                 await site.ran.wait()
         assert [words for words in site.log if words.startswith("job")] == ["job 3"]
+
+
+async def test_a_kind_of_another_queue_is_refused_before_anything_is_pushed(site: Site, app: FastAPI) -> None:
+    marker = Depends(site.session, scope="function")
+    jobs = transactional(site.queue, Annotated[AsyncSession, marker])
+    other, homeless = Queue("memory://").handle("mail", site._send), Kinds().handle("mail", site._send)
+
+    @app.post("/{whose}")
+    async def register(whose: str, jobs: Annotated[Jobs, Depends(jobs)]) -> None:
+        await jobs(other if whose == "other" else homeless).push(1)
+
+    for whose in ("other", "homeless"):
+        with pytest.raises(
+            RegistrationError, match=r"jobs\('mail'\): the kind belongs to another queue than <Queue on"
+        ):
+            await site.post(f"/{whose}")
+    assert site.kept == []
 
 
 async def test_tests_may_put_their_own_jobs_in_place(site: Site, app: FastAPI) -> None:

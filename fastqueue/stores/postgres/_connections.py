@@ -122,7 +122,7 @@ class Pool:
                     if failure is not None:
                         await within.rollback()
                     await connection.reset()  # what the app has set on it
-            except (OSError, driver().PostgresError, driver().InterfaceError):
+            except (OSError, driver().PostgresError, driver().InterfaceError, driver().InternalClientError):
                 connection.terminate()
         if failure is not None:
             raise failure
