@@ -41,7 +41,7 @@ RINGS = (
         " backoff schedule _cron _zones unique limits",
         third_party="pydantic pydantic_core typing_extensions",
     ),
-    Ring("the port", "store"),
+    Ring("the port", "joins store"),
     Ring("stores", "stores", third_party="asyncpg asyncmy redis"),
     Ring(
         "the road",
