@@ -18,11 +18,11 @@ from fastqueue.testing.conformance.clause import clause
 from fastqueue.testing.conformance.stage import HOUR, MINUTE, SECOND, T0, Stage, job
 from fastqueue.testing.conformance.walk import walk
 
-__all__ = ["ModelClauses"]
+__all__ = ["History", "ModelClauses"]
 
 R = TypeVar("R", Claimed, Settlement, StoredJob)
 
-_Step: TypeAlias = Callable[[], Awaitable[None]]
+Step: TypeAlias = Callable[[], Awaitable[None]]
 
 _QUEUES = ("default", "slow", "quick")
 _KINDS = ("free", "one", "three", "alone", "mixed", "unclaimed")
@@ -35,7 +35,7 @@ class ModelClauses:
         """B1..X4: one claim equals the walk of the line that a single caller would make; every verb answers alike."""
         histories, steps = (6, 150) if on.way == "short" else (50, 400)
         for seed in range(histories):
-            history = _History(on, Random(seed))
+            history = History(on, Random(seed))
             try:
                 for _ in range(steps):
                     await history.step()
@@ -47,11 +47,17 @@ class ModelClauses:
             await history.clear()
 
 
-class _History:
-    """One history: what was pushed and claimed so far, and a step that is possible now."""
+class History:
+    """One history: what was pushed and claimed so far, and the steps that go on from there.
+
+    Attributes:
+        random: Where each step takes its choices from; it may be changed between steps.
+        steps: How many steps there were.
+        last: What the last one did.
+    """
 
     def __init__(self, on: Stage, random: Random) -> None:
-        self._on, self._random, self._store = on, random, on.store
+        self._on, self.random, self._store = on, random, on.store
         self._model = Stage(MemoryStore)
         self._ids: dict[int, int] = {}  # the model's id of each of the store's
         self._claims: list[Claimed] = []
@@ -60,30 +66,34 @@ class _History:
         self._name = f"{random.random()}"
         self.steps = 0
         self.last: object = None
-        self._choices: list[tuple[int, _Step]] = [
-            (5, self._push),
-            (6, self._claim),
-            (5, self._settle),
-            (1, self._give_back),
-            (1, self._renew),
-            (1, self._prune),
-            (2, self._pass_time),
+        self._choices: list[tuple[int, Step]] = [
+            (5, self.push),
+            (6, self.claim),
+            (5, self.settle),
+            (1, self.give_back),
+            (1, self.renew),
+            (1, self.prune),
+            (2, self.pass_time),
         ]
         if on.store.schedules:
-            self._choices.append((2, self._push_run))
+            self._choices.append((2, self.push_run))
         if on.store.holds:
-            self._choices.append((1, self._hold_back))
+            self._choices.append((1, self.hold_back))
         if on.store.failed:
-            self._choices += [(2, self._run_again), (1, self._forget)]
+            self._choices += [(2, self.run_again), (1, self.forget)]
         if on.store.throttles:
-            self._choices.append((1, self._hit))
+            self._choices.append((1, self.hit))
 
     async def step(self) -> None:
-        """Do one thing on both."""
-        self.steps += 1
-        self._now += self._random.choice([0, 0, 1, self._random.randrange(10 * SECOND)])
+        """Do one thing, chosen by weight, on both."""
         weights = [weight for weight, _ in self._choices]
-        await self._random.choices([step for _, step in self._choices], weights)[0]()
+        await self.do(self.random.choices([step for _, step in self._choices], weights)[0])
+
+    async def do(self, step: Step) -> None:
+        """Do one thing on both, a little later than the last."""
+        self.steps += 1
+        self._now += self.random.choice([0, 0, 1, self.random.randrange(10 * SECOND)])
+        await step()
 
     async def compare(self) -> None:
         """All that is kept has to be the same on both."""
@@ -109,8 +119,8 @@ class _History:
         await self._store.prune(self._now, failed_before=self._now)
         assert await self._on.stored() == []
 
-    async def _push(self) -> None:
-        jobs = [self._some_job() for _ in range(self._random.choice([1, 1, 2, 5]))]
+    async def push(self) -> None:
+        jobs = [self._some_job() for _ in range(self.random.choice([1, 1, 2, 5]))]
         self.last = ("push", jobs)
         pushed = await self._store.push(jobs, now=self._now)
         for ours, theirs in zip(pushed, await self._model.store.push(jobs, now=self._now), strict=True):
@@ -118,7 +128,7 @@ class _History:
             assert self._ids.setdefault(ours.id, theirs.id) == theirs.id
 
     def _some_job(self) -> NewJob:
-        random, keeps = self._random, self._store.keeps
+        random, keeps = self.random, self._store.keeps
         kind = random.choice(_KINDS)
         key = random.choice(["u1", "u2", None]) if Keep.KEYS in keeps else None
         return job(
@@ -136,10 +146,10 @@ class _History:
         )
 
     def _some_time(self) -> Moment:
-        return self._now + self._random.choice([0, 0, -1, 1, -SECOND, 5 * SECOND, MINUTE])
+        return self._now + self.random.choice([0, 0, -1, 1, -SECOND, 5 * SECOND, MINUTE])
 
-    async def _push_run(self) -> None:
-        schedule = self._random.choice("rs") + self._name
+    async def push_run(self) -> None:
+        schedule = self.random.choice("rs") + self._name
         run = replace(self._some_job(), schedule=schedule)
         self.last = ("push_run", schedule, run)
         ours = await self._on.schedules.push_run(schedule, run, now=self._now)
@@ -149,8 +159,8 @@ class _History:
             [id] = [each.id for each in await self._on.stored(self._now) if each.id not in known]
             self._ids[id] = (await self._all(self._model.store))[-1].id
 
-    async def _claim(self) -> None:
-        random = self._random
+    async def claim(self) -> None:
+        random = self.random
         how: dict[str, Any] = {
             "limit": random.choice([1, 2, 3, 5, 12]),
             "queues": random.choice([None, random.sample(_QUEUES, 2), random.sample([*_QUEUES, "no"], 4)]),
@@ -170,23 +180,23 @@ class _History:
 
     def _some_claims(self, *, stay: float = 0.5) -> list[Claimed]:
         """Some claims of now and of before; with the chance `stay` each may be chosen again."""
-        random = self._random
+        random = self.random
         chosen = random.sample(self._claims[-40:], min(len(self._claims[-40:]), random.choice([1, 1, 3, 8])))
         self._claims = [each for each in self._claims if each not in chosen or random.random() < stay]
         return chosen
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
         told = [self._some_settlement(each) for each in self._some_claims()]
         self.last = ("settle", told)
         ours = await self._store.settle(told)
         assert ours == await self._model.store.settle([self._translated(each) for each in told])
 
     def _some_settlement(self, claimed: Claimed) -> Settlement:
-        match self._random.choice(["done", "done", "retry", "fail", "put back"]):
+        match self.random.choice(["done", "done", "retry", "fail", "put back"]):
             case "done":
                 return Settlement.done(claimed)
             case "retry":
-                return Settlement.retry(claimed, at=self._some_time(), error=self._random.choice([None, self._error()]))
+                return Settlement.retry(claimed, at=self._some_time(), error=self.random.choice([None, self._error()]))
             case "fail":
                 return Settlement.fail(claimed, at=self._some_minute(), error=self._error(), attempts=7)
             case _:
@@ -197,46 +207,46 @@ class _History:
 
     def _some_minute(self) -> Moment:
         """A whole minute before now, so that some are the same."""
-        return (self._now // MINUTE - self._random.randrange(3)) * MINUTE
+        return (self._now // MINUTE - self.random.randrange(3)) * MINUTE
 
-    async def _give_back(self) -> None:
+    async def give_back(self) -> None:
         claims = self._some_claims()
         self.last = ("give_back", claims)
         ours = await self._store.give_back(claims)
         assert ours == await self._model.store.give_back([self._translated(each) for each in claims])
 
-    async def _renew(self) -> None:
-        claims, until = self._some_claims(stay=1), self._now + self._random.choice([SECOND, HOUR])
+    async def renew(self) -> None:
+        claims, until = self._some_claims(stay=1), self._now + self.random.choice([SECOND, HOUR])
         self.last = ("renew", claims, until)
         ours = await self._store.renew(claims, now=self._now, until=until)
         theirs = await self._model.store.renew([self._translated(each) for each in claims], now=self._now, until=until)
         assert ours == theirs
 
-    async def _hold_back(self) -> None:
+    async def hold_back(self) -> None:
         for claimed in self._some_claims():
-            until = self._now + self._random.choice([0, 5 * SECOND, 2 * MINUTE])
+            until = self._now + self.random.choice([0, 5 * SECOND, 2 * MINUTE])
             self.last = ("hold_back", claimed, until)
             ours = await self._on.holds.hold_back(claimed, until=until)
             assert ours == await self._model.holds.hold_back(self._translated(claimed), until=until)
             self._held_kinds[claimed.kind] = max(until, self._held_kinds.get(claimed.kind, until))
 
-    async def _prune(self) -> None:
+    async def prune(self) -> None:
         before = self._some_minute()
         self.last = ("prune", self._now, before)
         ours = await self._store.prune(self._now, failed_before=before)
         assert ours == await self._model.store.prune(self._now, failed_before=before)
 
-    async def _pass_time(self) -> None:
+    async def pass_time(self) -> None:
         ends = [each.held_until for each in self._claims]
-        self._now = max(self._now, self._random.choice([self._now + MINUTE, *ends[-3:], *self._held_kinds.values()]))
+        self._now = max(self._now, self.random.choice([self._now + MINUTE, *ends[-3:], *self._held_kinds.values()]))
 
-    async def _run_again(self) -> None:
+    async def run_again(self) -> None:
         ids, at = await self._some_ids(), self._some_time()
         self.last = ("run_again", ids, at)
         ours = await self._on.failures.run_again(ids, at=at)
         assert ours == await self._model.failures.run_again([self._ids[id] for id in ids], at=at)
 
-    async def _forget(self) -> None:
+    async def forget(self) -> None:
         ids = await self._some_ids()
         self.last = ("forget", ids)
         ours = await self._on.failures.forget(ids)
@@ -245,11 +255,11 @@ class _History:
     async def _some_ids(self) -> list[int]:
         """The ids of some failed jobs, and of some others."""
         failed = [each.id for each in await self._on.failures.page(limit=9)]
-        others = self._random.sample(sorted(self._ids), min(len(self._ids), 2))
-        return list(dict.fromkeys([*self._random.sample(failed, min(len(failed), 2)), *others]))
+        others = self.random.sample(sorted(self._ids), min(len(self._ids), 2))
+        return list(dict.fromkeys([*self.random.sample(failed, min(len(failed), 2)), *others]))
 
-    async def _hit(self) -> None:
-        key, window = self._random.choice("tv") + self._name, self._random.choice([SECOND, MINUTE])
+    async def hit(self) -> None:
+        key, window = self.random.choice("tv") + self._name, self.random.choice([SECOND, MINUTE])
         self.last = ("hit", key, window)
         ours, theirs = self._on.throttles, self._model.throttles
         assert await ours.tries(key, now=self._now) == await theirs.tries(key, now=self._now)
