@@ -164,7 +164,11 @@ class Worker:
         self.claimed_at, self.store_answers = queue.clock.seconds(), True
         self._next_due = claim.next_due
         self._ahead.claimed(full=len(claim.jobs) == limit, limited=any(self._limits(job) for job in claim.jobs))
-        return claim.jobs
+        # An answer may come so late that its holds are over: others may claim the same jobs, and must be let.
+        now = queue.clock.now()
+        if late := [job for job in claim.jobs if job.held_until <= now]:
+            await self.settler.give_back(late)
+        return [job for job in claim.jobs if job.held_until > now]
 
     def _limits(self, job: Claimed) -> bool:
         return job.limited or self._limiters.get(job.kind) is not None

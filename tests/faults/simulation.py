@@ -166,6 +166,9 @@ class _Schedules(Schedules):
     async def recorded(self) -> dict[str, Moment]:
         return await self._line.through(self._shared.recorded)
 
+    async def tell_zone_data(self, version: str, *, now: Moment) -> dict[str, Moment]:
+        return await self._line.through(lambda: self._shared.tell_zone_data(version, now=now))
+
 
 class _Holds(Holds):
     def __init__(self, line: Line, shared: Holds) -> None:

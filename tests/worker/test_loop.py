@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 
 import pytest
 
 from fastqueue import Queue
 from fastqueue.errors import StoreUnavailable
+from fastqueue.job import Moment
+from fastqueue.store import Claim
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
 from tests.worker.stage import A_WHILE, Faulty, Observed, kept, lines, running, soon, until
@@ -238,3 +241,34 @@ async def test_each_run_has_a_fresh_context(store: MemoryStore, observed: Observ
         await observed.next()
         await observed.next()
     assert seen == ["nothing", "nothing"]
+
+
+async def test_a_claim_that_is_answered_after_its_hold_starts_no_job_that_others_may_have(
+    clock: FakeClock, observed: Observed
+) -> None:
+    class Slow(MemoryStore):
+        """Its first answer with jobs comes when their holds are over."""
+
+        slow = True
+
+        async def claim(
+            self, now: Moment, *, token: int, limit: int, queues: Sequence[str] | None, kinds: Collection[str]
+        ) -> Claim:
+            claim = await super().claim(now, token=token, limit=limit, queues=queues, kinds=kinds)
+            if claim.jobs and self.slow:
+                self.slow = False
+                clock.move(3600)
+            return claim
+
+    queue = Queue(Slow(), poll=0.05, clock=clock, observe=observed)
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        return None
+
+    await greet.push("Ann")
+    async with running(queue):
+        ran = await observed.next()
+    # The late claim was given back, its attempt with it.
+    assert (ran.attempt, ran.outcome) == (1, "done")
+    assert len(observed.all) == 1
