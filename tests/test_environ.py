@@ -18,14 +18,14 @@ def test_nothing_set_leaves_everything_to_the_app() -> None:
 
 
 def test_all_of_it_can_be_set() -> None:
-    environ = {
+    variables = {
         "QUEUE_CONCURRENCY": "8",
         "QUEUE_IN_SERVE": "no",
         "QUEUE_NAMES": "high, default",
         "SHUTDOWN_TIMEOUT": "2.5",
     }
 
-    assert read(environ) == QueueSettings(workers=8, in_serve=False, queues=("high", "default"), grace=2.5)
+    assert read(variables) == QueueSettings(workers=8, in_serve=False, queues=("high", "default"), grace=2.5)
 
 
 def test_a_server_without_workers_and_a_command_with_some_share_an_environment() -> None:

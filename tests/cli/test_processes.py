@@ -18,7 +18,7 @@ import pytest
 
 from fastqueue.job import NewJob
 from fastqueue.stores import store_of
-from tests.cli.command import NOW, PATIENCE, Command, push
+from tests.cli.command import HERE, NOW, PATIENCE, Command, push
 
 pytestmark = pytest.mark.processes
 
@@ -118,6 +118,9 @@ async def test_a_process_that_is_killed_is_named_and_another_takes_its_place(fas
         await push(fastqueue.url, NewJob(kind="greet", payload='"Ada"', run_at=NOW))
         assert both.prints() == "hello Ada\n"
 
+        os.kill(third, signal.SIGKILL)
+        both.says(rf"process {third} was ended by SIGKILL; another is started in 2 s")
+
 
 async def test_a_signal_to_the_parent_lets_running_jobs_end(fastqueue: Command) -> None:
     with group(fastqueue) as both:
@@ -164,6 +167,20 @@ async def test_the_processes_end_when_their_parent_is_killed(fastqueue: Command)
         both.parent.kill()
 
         assert both.ends() == (-signal.SIGKILL, "slow ends\n")
+
+
+async def test_a_deploy_that_broke_the_app_ends_the_rest_in_order(fastqueue: Command, tmp_path: Path) -> None:
+    shop = tmp_path / "shop.py"
+    shop.write_text(f"import sys; sys.path.insert(0, {str(HERE)!r}); from jobs_app import queue")
+    with group(replace(fastqueue, folder=tmp_path), app="shop:queue") as both:
+        first, _ = both.begin()
+        await push(fastqueue.url, slow(0.5))
+        shop.write_text("import what_is_not_there")
+
+        os.kill(first, signal.SIGKILL)
+
+        assert both.ends()[0] == 2
+    assert "ended with exit status 2 before it began to work" in "".join(both.log)
 
 
 def test_an_app_that_cannot_be_loaded_is_said_once_and_not_tried_again(fastqueue: Command) -> None:
