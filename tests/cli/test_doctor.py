@@ -26,7 +26,7 @@ from fastqueue.stores.postgres import PostgresStore
 from fastqueue.stores.sqlite import SQLiteStore
 from fastqueue.stores.sqlite._inspects import SQLiteInspects, _disk, file_system_of
 from tests.cli.command import NOW, Command, push
-from tests.servers import mysql, postgres
+from tests.servers import mysql, postgres, redis
 
 each_store = pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url"])
 
@@ -200,6 +200,36 @@ async def test_a_limit_of_connections_that_is_too_small_is_found(
             found = (await ask(queue_of(limited)))["connections"]
             assert found.level is level, found
             assert f" {limit}" in found.text
+
+
+@pytest.mark.parametrize(
+    ("options", "durability", "connections"),
+    [
+        (("--maxclients", "8"), Level.WARNING, Level.ERROR),
+        (("--maxclients", "9"), Level.WARNING, Level.WARNING),
+        (("--maxclients", "50", "--appendonly", "yes"), Level.OK, Level.OK),
+    ],
+)
+async def test_a_redis_server_is_looked_at(options: tuple[str, ...], durability: Level, connections: Level) -> None:
+    binary = redis.system_binaries()
+    if binary is None:
+        pytest.skip("no Redis on this machine")
+    with redis.launched(binary, *options) as url:
+        found = await ask(queue_of(url))
+
+    assert (found["durability"].level, found["connections"].level) == (durability, connections), found
+    assert found["store"].level is found["server"].level is Level.OK
+
+
+async def test_a_redis_server_that_would_lose_jobs_is_an_error() -> None:
+    binary = redis.system_binaries()
+    if binary is None:
+        pytest.skip("no Redis on this machine")
+    with redis.launched(binary, "--maxmemory-policy", "allkeys-lru") as url:
+        found = (await ask(queue_of(url)))["store"]
+
+    assert found.level is Level.ERROR
+    assert "maxmemory-policy allkeys-lru" in found.text
 
 
 async def test_pushes_that_a_power_cut_may_take_are_said_to_be_so(tmp_path: Path) -> None:

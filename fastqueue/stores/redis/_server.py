@@ -7,7 +7,7 @@ import logging
 from fastqueue.errors import OptionError, SchemaTooNew, StoreUnavailable
 from fastqueue.stores.redis._access import Access
 
-__all__ = ["check"]
+__all__ = ["check", "info_of"]
 
 log = logging.getLogger("fastqueue")
 
@@ -22,7 +22,7 @@ async def check(access: Access) -> None:
         OptionError: a setting of the server's.
         SchemaTooNew: the keys.
     """
-    info = await _info(access)
+    info = await info_of(access)
     where = f"Redis at {access.address.shown}"
     version = info.get("redis_version", "7")
     if int(version.partition(".")[0]) < 7:
@@ -49,7 +49,7 @@ async def check(access: Access) -> None:
         )
 
 
-async def _info(access: Access) -> dict[str, str]:
+async def info_of(access: Access) -> dict[str, str]:
     """What the server says of itself; nothing, if it does not say."""
     from redis.exceptions import NoPermissionError
 

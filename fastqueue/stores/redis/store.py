@@ -18,6 +18,7 @@ from fastqueue.stores.redis._faculties import (
     RedisThrottles,
     RedisTime,
 )
+from fastqueue.stores.redis._inspects import RedisInspects
 from fastqueue.stores.redis._rows import (
     Argument,
     claim_of,
@@ -86,6 +87,7 @@ class RedisStore(Store):
         self.throttles = RedisThrottles(access)
         self.time = RedisTime(access)
         self.wakes = RedisWakes(access)
+        self.inspects = RedisInspects(access, size=pool_size)
 
     def __repr__(self) -> str:
         return f"RedisStore({self._access.address.shown!r}, prefix={self._access.address.prefix!r})"
