@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from inspect import iscoroutinefunction, isroutine, signature
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -212,29 +213,35 @@ class Kind(Pushing[T]):
         if isinstance(answer, Awaitable):
             await answer
 
-    def new_job(self, value: T, payload: str, how: How, *, run_at: Moment, carried: str | None = None) -> NewJob:
-        """The job that a push of this value makes."""
+    def new_jobs(
+        self, values: Sequence[T], payloads: Sequence[str], how: How, *, run_at: Moment, carried: str | None = None
+    ) -> list[NewJob]:
+        """The jobs that one push of these values makes."""
         given = how.given
         options = replace(self.options, timeout_ms=given.timeout_ms) if given.sets_timeout else self.options
         unique = options.unique
-        key = key_of(payload, unique, value) if unique else None
-        return NewJob(
+        new_job = partial(
+            NewJob,
             kind=self.name,
-            payload=payload,
             run_at=run_at,
             queue=given.queue or options.queue,
             hold_ms=options.hold_ms,
             options=given.text(),
-            unique_key=key,
-            latest=unique is not None and unique.latest,
-            alone_key=key if unique is not None and unique.one_at_a_time else None,
             at_once=options.at_once,
             carried=carried,
         )
+        if unique is None:
+            return [new_job(payload=payload) for payload in payloads]
+        new_job = partial(new_job, latest=unique.latest)
+        keys = [key_of(payload, unique, value) for value, payload in zip(values, payloads, strict=True)]
+        return [
+            new_job(payload=payload, unique_key=key, alone_key=key if unique.one_at_a_time else None)
+            for payload, key in zip(payloads, keys, strict=True)
+        ]
 
     def run_of(self, scheduled: Scheduled, run_at: Moment) -> NewJob:
         """The job that a schedule pushes for the moment `run_at`; it carries nothing."""
-        job = self.new_job(scheduled.value, scheduled.payload, AS_IT_IS, run_at=run_at)
+        (job,) = self.new_jobs([scheduled.value], [scheduled.payload], AS_IT_IS, run_at=run_at)
         return replace(job, schedule=scheduled.name)
 
     @property

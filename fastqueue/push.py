@@ -124,25 +124,20 @@ def _push_later(queue: Queue, jobs: Sequence[NewJob]) -> None:
 def prepared(queue: Queue, kinds: Sequence[Kind[T]], values: Sequence[T], how: How) -> Generator[list[NewJob]]:
     """The jobs of one push, each value to each kind; around the body, the carriers' own contexts."""
     with ExitStack() as around:
-        yield [job for kind in kinds for job in around.enter_context(_prepared(queue, kind, values, how))]
+        yield [job for kind in kinds for job in _jobs(queue, kind, values, how, around)]
 
 
-@contextmanager
-def _prepared(queue: Queue, kind: Kind[T], values: Sequence[T], how: How) -> Generator[list[NewJob]]:
+def _jobs(queue: Queue, kind: Kind[T], values: Sequence[T], how: How, around: ExitStack) -> list[NewJob]:
     queue.refuse_while_registering(kind.name)
     how.given.check(f"push of {kind.name!r}")
     run_at = _run_at(kind.name, queue.clock.now(), how)
     payloads = [kind.codec.encode(value) for value in values]
-    with ExitStack() as around:
-        carried: dict[str, str] = {}
-        for carrier in queue.carry:
-            lane = how.given.queue or kind.options.queue
-            around.enter_context(carrier.pushing(kind.name, lane, carried, len(payloads)))
-        text = carried_text(kind.name, carried) if queue.keeps_carried else None
-        yield [
-            kind.new_job(value, payload, how, run_at=run_at, carried=text)
-            for value, payload in zip(values, payloads, strict=True)
-        ]
+    carried: dict[str, str] = {}
+    for carrier in queue.carry:
+        lane = how.given.queue or kind.options.queue
+        around.enter_context(carrier.pushing(kind.name, lane, carried, len(payloads)))
+    text = carried_text(kind.name, carried) if queue.keeps_carried else None
+    return kind.new_jobs(values, payloads, how, run_at=run_at, carried=text)
 
 
 def names(kinds: Sequence[Kind[Any]]) -> str:

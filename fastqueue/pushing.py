@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from fastqueue.backoff import Backoff
 from fastqueue.job import Pushed
@@ -18,8 +17,7 @@ __all__ = ["AS_IT_IS", "How", "Pushing"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class How:
+class How(NamedTuple):
     """The options of one push."""
 
     delay: Seconds | None
