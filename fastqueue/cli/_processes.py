@@ -12,6 +12,7 @@ import signal
 import socket
 from asyncio.subprocess import Process
 from collections.abc import Sequence
+from contextlib import suppress
 
 from fastqueue.cli._worker import exit_at_once
 
@@ -117,7 +118,8 @@ class Processes:
             nonlocal told
             if told:
                 for child in self._children:
-                    child.kill()
+                    with suppress(ProcessLookupError):
+                        child.kill()
                 exit_at_once(128 + number)
             told = True
             log.info("stopping")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 from dataclasses import replace
@@ -52,7 +51,7 @@ def work(
         given = {"--app": app, "--queue": queues, "--concurrency": concurrency}
         words += [f"{option}={value}" for option, value in given.items() if value is not None]
         words += ["--stop-when-empty"] * stop_when_empty
-        raise typer.Exit(asyncio.run(Processes(words, processes, to_an_end=stop_when_empty).work()))
+        raise typer.Exit(finished(Processes(words, processes, to_an_end=stop_when_empty).work()))
     queue = load_queue(app)
     queue.workers = settings.workers or queue.workers
     queue.queues = queue.queues if settings.queues is None else list(settings.queues)

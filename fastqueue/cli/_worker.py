@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 from fastqueue.codec import error_text
 from fastqueue.errors import StoreUnavailable
@@ -65,11 +66,13 @@ async def work_until_told(queue: Queue, *, once: bool, stop_when_empty: bool, pa
         exit_at_once(0)
 
 
-def exit_at_once(status: int) -> None:
+def exit_at_once(status: int) -> NoReturn:
     """End the process, whatever else it does, but for what has been printed."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:  # whatever they say: a signal that comes within a write cannot flush it
+        os._exit(status)
 
 
 async def _drained(queue: Queue) -> None:

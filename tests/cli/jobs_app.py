@@ -53,6 +53,12 @@ async def deaf(_: None) -> None:
             await asyncio.sleep(60)
 
 
+@queue.handle("flood")
+async def flood(_: None) -> None:
+    while True:
+        print("more than a pipe holds" * 1000)
+
+
 @queue.handle("nightly")
 async def nightly(_: None) -> None:
     print("nightly", file=sys.stderr)

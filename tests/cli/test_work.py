@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fastqueue.job import NewJob
-from tests.cli.command import NOW, Command, ended, push
+from tests.cli.command import NOW, PATIENCE, Command, ended, push
 
 pytestmark = pytest.mark.processes
 
@@ -81,6 +81,22 @@ async def test_a_second_signal_stops_at_once(fastqueue: Command) -> None:
     answer = ended(command)
     assert answer.status in (128 + signal.SIGTERM, 128 + signal.SIGINT)
     assert answer.out == ""
+
+
+async def test_a_second_signal_stops_a_process_that_nobody_lets_write(fastqueue: Command) -> None:
+    await push(fastqueue.url, NewJob(kind="flood", payload="null", run_at=NOW))
+    command = fastqueue.start("work")
+    assert command.stdout is not None
+    assert command.stdout.read(1) == "m"
+
+    command.send_signal(signal.SIGTERM)
+    command.send_signal(signal.SIGINT)
+
+    try:
+        assert command.wait(PATIENCE) in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+    finally:
+        command.kill()
+        command.communicate()
 
 
 @pytest.mark.parametrize("how", ["--once", "--stop-when-empty"])
