@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any, TypeVar
 
 from redis.asyncio import Redis
@@ -68,13 +69,18 @@ async def connected(url: str) -> AsyncGenerator[Redis]:
         yield client
 
 
+def binary() -> Path:
+    """The server's program."""
+    found = redis.system_binaries()
+    if found is None:
+        unavailable("redis", "install Redis; the server that FASTQUEUE_TEST_REDIS names will not do for this test")
+    return found
+
+
 @contextmanager
 def own_server(*options: str) -> Generator[str]:
-    """A server for one test alone, which may look at what it does."""
-    binary = redis.system_binaries()
-    if binary is None:
-        unavailable("redis", "install Redis; the server that FASTQUEUE_TEST_REDIS names will not do for this test")
-    with redis.launched(binary, *options) as dsn:
+    """A server for one test alone."""
+    with redis.launched(binary(), *options) as dsn:
         yield dsn
 
 

@@ -120,7 +120,7 @@ class Access:
 
     def listener(self) -> Redis:
         """A client of its own, for whoever listens."""
-        client: Redis = driver().Redis.from_url(self.address.url, **_options())
+        client: Redis = driver().Redis.from_url(self.address.url, **self._options())
         return client
 
     def unavailable(self, error: Exception) -> StoreUnavailable:
@@ -133,7 +133,22 @@ class Access:
 
     def _make_pool(self) -> BlockingConnectionPool:
         pools: type[BlockingConnectionPool] = driver().BlockingConnectionPool
-        return pools.from_url(self.address.url, max_connections=self._size, timeout=None, **_options())
+        return pools.from_url(self.address.url, max_connections=self._size, timeout=None, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        from redis.asyncio.retry import Retry
+        from redis.backoff import NoBackoff
+
+        return {
+            "client_name": "fastqueue",
+            "decode_responses": True,
+            "protocol": 2,
+            # The driver would send a push again whose answer was lost, and so keep it twice.
+            "retry": Retry(NoBackoff(), 0),
+            "socket_connect_timeout": CONNECTS_WITHIN,
+            "socket_timeout": ANSWERS_WITHIN,
+            **({} if self.address.url.startswith("unix:") else {"socket_keepalive": True}),
+        }
 
     async def _do(self, *commands: tuple[Argument, ...]) -> Any:
         if not self._is_here or self._pool is None:
@@ -164,22 +179,6 @@ class Access:
             raise
         except (RedisError, OSError) as error:
             raise self.unavailable(error) from error
-
-
-def _options() -> dict[str, Any]:
-    from redis.asyncio.retry import Retry
-    from redis.backoff import NoBackoff
-
-    return {
-        "client_name": "fastqueue",
-        "decode_responses": True,
-        "protocol": 2,
-        # The driver would send a push again whose answer was lost, and so keep it twice.
-        "retry": Retry(NoBackoff(), 0),
-        "socket_connect_timeout": CONNECTS_WITHIN,
-        "socket_timeout": ANSWERS_WITHIN,
-        "socket_keepalive": True,
-    }
 
 
 def _hear_out(task: asyncio.Task[Any]) -> None:
