@@ -87,7 +87,9 @@ async def test_tables_of_a_newer_version_are_an_error(url: str, request: pytest.
     assert "at migration 99" in found.text
 
 
-@pytest.mark.parametrize("url", ["postgresql://postgres@127.0.0.1:1/none", "mysql://root@127.0.0.1:1/none"])
+@pytest.mark.parametrize(
+    "url", ["postgresql://postgres@127.0.0.1:1/none", "mysql://root@127.0.0.1:1/none", "redis://127.0.0.1:1"]
+)
 async def test_a_server_that_cannot_be_reached_is_an_error(url: str) -> None:
     found = (await ask(queue_of(url), migrate=False))["store"]
 
@@ -135,7 +137,7 @@ async def test_jobs_that_should_have_been_pruned_are_counted(url: str, request: 
     )
 
 
-@pytest.mark.parametrize("url", ["postgres_url", "mysql_url"])
+@pytest.mark.parametrize("url", ["postgres_url", "mysql_url", "redis_url"])
 async def test_a_clock_that_is_off_is_measured(url: str, request: pytest.FixtureRequest) -> None:
     off = Queue(request.getfixturevalue(url), clock=lambda: datetime.now(UTC) + timedelta(seconds=90))
 

@@ -39,7 +39,7 @@ async def test_control_characters_are_shown_and_not_obeyed(fastqueue: Command) -
     assert len(answer.out.splitlines()) == 2, "a heading, and one line for the job"
 
 
-@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url"])
+@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url", "redis_url"])
 async def test_failed_obeys_its_filters_and_says_when_there_is_nothing(
     url: str, request: pytest.FixtureRequest
 ) -> None:
@@ -92,7 +92,7 @@ async def test_on_a_terminal_each_job_is_shown_with_its_value_and_error_below(fa
     )
 
 
-@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url"])
+@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url", "redis_url"])
 async def test_unknown_ids_are_named_and_the_rest_is_done(url: str, request: pytest.FixtureRequest) -> None:
     fastqueue = Command(request.getfixturevalue(url))
     first, second, third = await push_failed(fastqueue.url, "one", "two", "three")
@@ -118,7 +118,7 @@ async def test_all_takes_every_failed_job_and_no_other(fastqueue: Command) -> No
     assert (none_left.status, none_left.out) == (0, "0 jobs forgotten.\n")
 
 
-@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url"])
+@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url", "redis_url"])
 async def test_failed_jobs_are_chosen_by_what_they_have_in_common(url: str, request: pytest.FixtureRequest) -> None:
     fastqueue = Command(request.getfixturevalue(url))
     first, second, third = await push_failed(fastqueue.url, "no mailbox", "timeout", "no such mailbox")

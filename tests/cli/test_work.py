@@ -44,7 +44,7 @@ def on_a_terminal(fastqueue: Command, *words: str) -> str:
     return shown.decode()
 
 
-@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url"])
+@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url", "redis_url"])
 async def test_it_runs_what_is_due_and_ends_when_nothing_is(url: str, request: pytest.FixtureRequest) -> None:
     fastqueue = Command(request.getfixturevalue(url))
     await push(fastqueue.url, *[greet(f"number {n}") for n in range(20)], slow(0.01))

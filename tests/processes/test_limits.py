@@ -10,7 +10,7 @@ from tests.processes.crew import Member, crew_of
 from tests.processes.record import HOLD_MS, KIND, LIMIT, Record, fill, now_by
 
 PROCESSES = 4
-STORES = ["sqlite", "postgres", "mysql"]
+STORES = ["sqlite", "postgres", "mysql", "redis"]
 LATE_MS = 3000
 """How late a crowded machine may be to claim what is free; a place that has leaked is never free again."""
 

@@ -13,7 +13,7 @@ from tests.processes.crew import Member, crew_of
 
 INSTANCES = 5
 SLOTS = [pytest.param(40, id="short"), pytest.param(200, id="long", marks=pytest.mark.long)]
-STORES = ["sqlite", "postgres", "mysql"]
+STORES = ["sqlite", "postgres", "mysql", "redis"]
 
 
 def go_through(url: str, slots: int) -> None:

@@ -31,7 +31,7 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.fixture(params=["memory", "sqlite_url", "postgres_url", "mysql_url"])
+@pytest.fixture(params=["memory", "sqlite_url", "postgres_url", "mysql_url", "redis_url"])
 def url(request: pytest.FixtureRequest) -> str:
     return "memory://" if request.param == "memory" else str(request.getfixturevalue(request.param))
 

@@ -2,7 +2,7 @@
 
 - `store`: the store itself; each verb is a script of the folder `lua`, whose `_jobs.lua` tells what is kept where.
 - `_access`: the connections, and how scripts are run and errors told.
-- `_server`: what a server must be.
+- `_server`, `_inspects`: what a server must be, and what is to be said of it.
 - `_rows`, `_address`: jobs as the scripts have them; the URL.
 - `_faculties`, `_wakes`: what it can do beyond the verbs.
 """

@@ -23,6 +23,12 @@ async def check(access: Access) -> None:
         SchemaTooNew: the keys.
     """
     info = await info_of(access)
+    if not info:
+        log.warning(
+            "Redis at %s does not let its user ask INFO, so its settings are not checked: "
+            "it needs maxmemory-policy noeviction and appendonly yes",
+            access.address.shown,
+        )
     where = f"Redis at {access.address.shown}"
     version = info.get("redis_version", "7")
     if int(version.partition(".")[0]) < 7:
@@ -56,13 +62,8 @@ async def info_of(access: Access) -> dict[str, str]:
     try:
         text: str = await access.call("INFO")
     except StoreUnavailable as error:
-        if not isinstance(error.__cause__, NoPermissionError):
-            raise
-        log.warning(
-            "Redis at %s does not let its user ask INFO, so its settings are not checked: "
-            "it needs maxmemory-policy noeviction and appendonly yes",
-            access.address.shown,
-        )
-        return {}
+        if isinstance(error.__cause__, NoPermissionError):
+            return {}
+        raise
     lines = (line.partition(":") for line in text.splitlines())
     return {name: value for name, colon, value in lines if colon}
