@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +118,7 @@ async def test_limits_hold_over_two_instances(redis_url: str) -> None:
         kinds = queues[0].kinds
         await kinds["few"].push_many(range(30))
         for number in range(10):
-            while not (await kinds["alone"].push(number)).new:
-                await asyncio.sleep(0.002)
+            await until(partial(is_new, kinds["alone"], number))
         await soon(over.wait())
     assert most == {"few": 3, "alone": 1}
     assert await nothing_left(redis_url)

@@ -16,6 +16,15 @@ BESIDES = 1
 """Connections that a store opens besides those of `pool_size`."""
 
 NEARLY_FULL = 0.9
+"""The part of its memory in use from which a server is nearly full."""
+
+_DURABILITY = "durability"
+
+_FLUSHED = {
+    "always": ("a crash takes nothing that was answered", ""),
+    "everysec": ("a crash may take the last second", ""),
+    "no": ("a crash of the machine takes about the last half minute", "set appendfsync everysec, or always"),
+}
 
 
 class RedisInspects(Inspects):
@@ -38,26 +47,16 @@ class RedisInspects(Inspects):
         ]
 
     async def _durability(self, info: Mapping[str, str]) -> Finding:
-        about = "durability"
-        if info["aof_enabled"] == "0":
-            return Finding.warning(
-                about,
-                "there is none: a crash of the server takes the jobs of the last minutes, or all",
-                "set appendonly yes",
-            )
+        if info.get("aof_enabled") != "1":
+            text = "no append-only file is kept: a crash of the server takes the jobs of the last minutes, or all"
+            return Finding.warning(_DURABILITY, text, "set appendonly yes")
         try:
             _, flushed = await self._access.call("CONFIG", "GET", "appendfsync")
         except StoreUnavailable:  # managed servers do not let their users ask
-            return Finding(about, "there is one")
-        if flushed == "no":
-            text = "appendfsync no: a crash of the machine takes about the last half minute"
-            return Finding.warning(about, text, "set appendfsync everysec, or always")
-        loses = (
-            "nothing that was answered is lost in a crash"
-            if flushed == "always"
-            else "a crash may take the last second"
-        )
-        return Finding(about, f"appendfsync {flushed}: {loses}")
+            return Finding(_DURABILITY, "an append-only file is kept")
+        text, remedy = _FLUSHED[flushed]
+        text = f"an append-only file is kept, with appendfsync {flushed}: {text}"
+        return Finding.warning(_DURABILITY, text, remedy) if remedy else Finding(_DURABILITY, text)
 
 
 def _memory(info: Mapping[str, str]) -> Finding:
