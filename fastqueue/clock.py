@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 from fastqueue.errors import OptionError
@@ -52,6 +52,14 @@ class Clock:
         if self.source is None:
             return time.time_ns() // 1_000_000 + self.offset_ms
         return as_moment("the clock's answer", self.source())
+
+    async def follow(self, theirs: Callable[[], Awaitable[Moment]]) -> None:
+        """Ask another clock, and go by that one from now on; the app's own clock follows none."""
+        if self.source is not None:
+            return
+        before = self.now()
+        asked = await theirs()
+        self.offset_ms += asked - (before + self.now()) // 2
 
     def seconds(self) -> float:
         """Seconds on a clock for durations: one that no clock change moves, or the app's own."""

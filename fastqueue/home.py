@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import anyio.from_thread
 
+from fastqueue.clock import Clock
 from fastqueue.coalesce import Coalescer
 from fastqueue.errors import WrongPlace
 from fastqueue.store import Store
@@ -24,8 +25,9 @@ _LAST_PUSHES = 5.0
 class Home:
     """A store, opened on the loop of whoever needs it: the server's, or each test's own."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening: asyncio.Task[None] | None = None
         self._later: set[asyncio.Task[None]] = set()
@@ -52,6 +54,9 @@ class Home:
 
     async def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         await self._store.open()
+        if self._store.time is not None:
+            # Before the first push and the first claim: a clock that is ahead would take what others hold.
+            await self._clock.follow(self._store.time.now)
         self.coalescer = Coalescer(self._store)
         self._loop = loop
 

@@ -22,8 +22,7 @@ class Limiter(Protocol):
     def ask(self, kind: str, /) -> Awaitable[Seconds]:
         """Count one start of the kind, and answer 0 or less: go; or how long the kind is to wait.
 
-        When it raises, or does not answer within 10 seconds, the kind is held back for 10 seconds. Either way a job
-        that may not start keeps its attempt.
+        When it raises, the kind is held back for 10 seconds. Either way a job that may not start keeps its attempt.
         """
         ...
 

@@ -40,6 +40,9 @@ class InStore(Pushing[T]):
 
     async def _push(self, values: Sequence[T], how: How) -> list[Pushed]:
         queue = self._queue
+        if self._store is None:
+            # Opened first: what is due now is due by the store's clock, which is not known before.
+            await queue.ready()
         with prepared(queue, self._kinds, values, how) as jobs:
             if self._store is not None:
                 await self._store.open()

@@ -95,7 +95,7 @@ class Queue(Kinds):
         self.clock = Clock(clock)
         self.state = "never started"
         self.keeps_carried = Keep.CARRIED in self.store.keeps
-        self.home = Home(self.store)
+        self.home = Home(self.store, self.clock)
         self.schedules: list[tuple[Kind[Any], Scheduled]] = []
         self.worker: Worker | None = None
         self._factory: object = None

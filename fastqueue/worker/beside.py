@@ -55,23 +55,20 @@ async def listen(queue: Queue, wake: Callable[[], None]) -> None:
 
 
 async def follow_clock(queue: Queue) -> None:
-    """Measure how far the store's clock is from this machine's: due, hold and schedule moments use the store's."""
+    """Measure again and again how far this machine's clock is from the store's, which every moment goes by."""
     if queue.store.time is None or queue.clock.source is not None:
         return
     warned = False
     while True:
         try:
             await queue.ready()
-            before = queue.clock.now()
-            theirs = await queue.store.time.now()
-            between = (before + queue.clock.now()) // 2
-            queue.clock.offset_ms += theirs - between
+            await queue.clock.follow(queue.store.time.now)
             if abs(queue.clock.offset_ms) > 1000 and not warned:
                 warned = True
                 log.warning(
                     "this machine's clock is %+.1f s from the store's (%s there); the store's is used",
                     -queue.clock.offset_ms / 1000,
-                    as_datetime(theirs).isoformat(),
+                    as_datetime(queue.clock.now()).isoformat(timespec="seconds"),
                 )
         except Exception as error:
             log.debug("the store's clock could not be asked", exc_info=error)

@@ -25,9 +25,6 @@ __all__ = ["Attempt", "End", "attempt_of", "carrying", "eager_task", "judge", "p
 
 log = logging.getLogger("fastqueue")
 
-LIMITER_ANSWERS_WITHIN = 10.0
-"""Seconds; a limiter that hangs would keep its worker from jobs of other kinds."""
-
 LIMITER_FAILED_MS = 10_000
 
 _NOTHING_AROUND = nullcontext()
@@ -42,7 +39,6 @@ class Attempt:
         late: Its time limit has passed, and it was told.
         gave_up: The queue's stop has waited long enough for it, and it was told.
         lost: Its hold could not be renewed: another claim may have the job.
-        asking: Its limiter is being asked whether it may start.
         refused_ms: Its limiter did not let it start; the kind waits for so long.
     """
 
@@ -57,7 +53,6 @@ class Attempt:
     late: bool = False
     gave_up: bool = False
     lost: bool = False
-    asking: bool = False
     refused_ms: int | None = None
     carried: Mapping[str, str] = field(default_factory=dict)
 
@@ -72,8 +67,8 @@ class Attempt:
         return self.job.lost and self.job.attempts > self.options.attempts
 
     def cancel(self) -> None:
-        """Cancel its limiter or handler, unless that runs in a thread, or the run is over and is being given back."""
-        is_async = self.asking or (self.kind.handler is not None and self.kind.handler.is_async)
+        """Cancel its handler, unless that runs in a thread, or the run is over and is being given back."""
+        is_async = self.kind.handler is not None and self.kind.handler.is_async
         if self.task is not None and is_async and self.refused_ms is None:
             self.task.cancel()
 
@@ -151,21 +146,17 @@ async def perform(
 
 async def _ask(attempt: Attempt, limiter: Any) -> int:
     """How long the kind is to wait, in milliseconds; 0: it may go."""
-    bound = asyncio.timeout(LIMITER_ANSWERS_WITHIN)
-    attempt.asking = True
     try:
-        async with bound:
-            wait = await limiter.ask(attempt.kind.name)
+        wait = await limiter.ask(attempt.kind.name)
         return 0 if _none(wait) else max(as_ms("the limiter's answer", wait), 1)
-    except BaseException as error:
-        if attempt.gave_up or attempt.lost:
+    except asyncio.CancelledError:
+        if attempt.gave_up:
             return 1
-        text = f"no answer within {LIMITER_ANSWERS_WITHIN:g} s" if bound.expired() else error_text(error)
-        facts = attempt.fields(**{"for": LIMITER_FAILED_MS / 1000, "error": text})
+        raise
+    except Exception as error:
+        facts = attempt.fields(**{"for": LIMITER_FAILED_MS / 1000, "error": error_text(error)})
         log.error("a limiter could not say whether a job may start: %s", line(facts), extra=extra(facts))
         return LIMITER_FAILED_MS
-    finally:
-        attempt.asking = False
 
 
 def _none(wait: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import zoneinfo
 from collections.abc import Callable, Generator
 from datetime import timedelta
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from fastqueue import Permanent, Queue, Schedule, cron, every
+from fastqueue.job import Moment
+from fastqueue.store import StoreTime
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
 from fastqueue.worker import beside
-from tests.worker.stage import kept, running, until
+from tests.worker.stage import kept, running, taken, until
 
 
 async def test_jobs_that_failed_more_than_30_days_ago_are_forgotten_and_younger_ones_kept(
@@ -48,6 +51,37 @@ async def test_jobs_that_failed_more_than_30_days_ago_are_forgotten_and_younger_
     async with running(queue()):
         await until(one_is_left)
     assert [job.payload for job in await kept(store)] == ["2"]
+
+
+# the store's clock
+
+
+class Behind(MemoryStore):
+    """A store whose clock is ten minutes behind this machine's."""
+
+    class _Time(StoreTime):
+        async def now(self) -> Moment:
+            return time.time_ns() // 1_000_000 - 600_000
+
+    time = _Time()
+
+
+async def test_the_first_push_and_the_first_claim_go_by_the_store_s_clock(caplog: pytest.LogCaptureFixture) -> None:
+    store = Behind()
+    first, second = Queue(store), Queue(store)
+    for queue in first, second:
+
+        @queue.handle("greet")
+        async def greet(name: str) -> None: ...
+
+    now = await store.time.now()
+    await first.kinds["greet"].push("Ann")
+    (job,) = await kept(store)
+    assert now <= job.run_ms < now + 60_000
+    # Another instance holds it by the store's clock: one that went by its own would find that hold long over.
+    assert await taken(store, "greet", job.run_ms)
+    assert await second.drain() == 0
+    assert caplog.messages == []
 
 
 # the zone data of other instances
