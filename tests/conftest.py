@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 
-from tests.limited import STORES, Apps
 from tests.servers.fixtures import (
     mysql_server,
     mysql_url,
@@ -23,7 +22,6 @@ from tests.servers.fixtures import (
 )
 
 __all__ = [
-    "apps",
     "mysql_server",
     "mysql_url",
     "no_task_left_running",
@@ -61,12 +59,3 @@ async def no_task_left_running() -> AsyncGenerator[None]:
     yield
     left = sorted(task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("fastqueue"))
     assert not left, f"tasks left running: {', '.join(left)}"
-
-
-@pytest.fixture(params=STORES)
-async def apps(request: pytest.FixtureRequest) -> AsyncGenerator[Apps]:
-    """Apps with limits, on each store in turn."""
-    name: str = request.param
-    made = Apps("memory://" if name == "memory" else request.getfixturevalue(f"{name}_url"))
-    yield made
-    await made.close()

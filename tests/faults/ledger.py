@@ -1,0 +1,121 @@
+"""What really happened, written by those who did it to a file outside the queue; it decides.
+
+A line is a moment, the process, a word and a number. Each is one write to a file that is only added to, so the lines
+of processes that are killed stay whole.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Figures", "Harm", "Ledger", "judged"]
+
+
+class Line(NamedTuple):
+    """One thing that a process did."""
+
+    at: float
+    process: int
+    word: str
+    number: int
+
+
+class Ledger:
+    """A file of lines, which any process may add to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def note(self, word: str, number: int) -> None:
+        """Add a line."""
+        os.write(self._file, f"{time.time():.4f} {os.getpid()} {word} {number}\n".encode())
+
+    def lines(self) -> list[Line]:
+        """All lines, in the order in which they were written."""
+        found = [line.split() for line in self.path.read_text().splitlines()]
+        return [Line(float(at), int(process), word, int(number)) for at, process, word, number in found]
+
+    def count(self, word: str) -> int:
+        """How many lines have a word."""
+        return sum(line.word == word for line in self.lines())
+
+
+@dataclass(frozen=True)
+class Harm:
+    """A fault, from one moment to another.
+
+    Attributes:
+        process: The process it hit; None: all of them.
+        doubles: Whether what was in flight may run twice: not when a process ended in order.
+    """
+
+    begun: float
+    ended: float
+    process: int | None = None
+    doubles: bool = True
+
+    def explains(self, process: int, since: float, until: float) -> bool:
+        """Whether a run that a process began may have been run again by another."""
+        return self.doubles and self.process in (None, process) and self.begun <= until and self.ended >= since
+
+
+@dataclass
+class Figures:
+    """What came of a scenario.
+
+    Attributes:
+        pushed: Jobs whose push said that they are kept.
+        run: Jobs that ran to their end.
+        lost: Of those pushed, those that never did.
+        doubled: Jobs that ran to their end more than once.
+        unexplained: Of those, the ones that no fault hit between the two runs.
+        refused: Pushes that raised.
+        stall: The longest time, in seconds, in which no run ended while there was work.
+        back: After each fault, the time in seconds until a run ended; the longest.
+        faults: How many faults there were.
+    """
+
+    pushed: int = 0
+    run: int = 0
+    lost: list[int] = field(default_factory=list)
+    doubled: list[int] = field(default_factory=list)
+    unexplained: list[int] = field(default_factory=list)
+    refused: int = 0
+    stall: float = 0.0
+    back: float = 0.0
+    faults: int = 0
+
+
+def judged(ledger: Ledger, harms: list[Harm]) -> Figures:
+    """Read a ledger, knowing what was done to whom."""
+    lines = ledger.lines()
+    by_word: dict[str, set[int]] = defaultdict(set)
+    runs: dict[int, list[Line]] = defaultdict(list)
+    for line in lines:
+        by_word[line.word].add(line.number)
+        if line.word == "end":
+            runs[line.number].append(line)
+    figures = Figures(pushed=len(by_word["pushed"]), run=len(runs), faults=len(harms))
+    figures.lost = sorted(by_word["pushed"] - set(runs))
+    figures.refused = len(by_word["refused"])
+    for number, ends in runs.items():
+        if len(ends) > 1:
+            figures.doubled.append(number)
+            begun = {line.process: line.at for line in reversed(lines) if (line.word, line.number) == ("start", number)}
+            if not all(
+                any(harm.explains(first.process, begun[first.process], then.at) for harm in harms)
+                for first, then in pairwise(ends)
+            ):
+                figures.unexplained.append(number)
+    moments = sorted(line.at for line in lines if line.word == "end")
+    figures.stall = max((then - first for first, then in pairwise(moments)), default=0.0)
+    after = [next((at for at in moments if at > harm.ended), harm.ended) - harm.ended for harm in harms]
+    figures.back = max(after, default=0.0)
+    return figures

@@ -1,0 +1,101 @@
+"""What is done to a site under load, for so many seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from tests.faults.proxy import Proxy
+from tests.faults.site import Site
+from tests.faults.worker import HOLD
+
+__all__ = ["ON_ANY_STORE", "ON_A_SERVER", "Scenario"]
+
+Scenario: TypeAlias = Callable[[Site, float], Awaitable[None]]
+
+
+async def kills(site: Site, seconds: float) -> None:
+    """One of the workers is killed each second."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        await asyncio.sleep(random.uniform(0.5, 1.5))
+        await site.replace(random.choice(site.workers))
+
+
+async def deploys(site: Site, seconds: float) -> None:
+    """One worker after the other is told to end, as a rolling deploy does, and some twice."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        worker = site.workers[0]
+        if random.random() < 0.5:
+            worker.send_signal(signal.SIGTERM)
+        await site.replace(worker, signal.SIGTERM)
+        await asyncio.sleep(0.2)
+
+
+async def freezes(site: Site, seconds: float) -> None:
+    """One worker is stopped for longer than its holds, and goes on then as if nothing had been."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        worker, since = random.choice(site.workers), time.time()
+        worker.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(HOLD * 1.5)
+        worker.send_signal(signal.SIGCONT)
+        await site.until("end", 50)
+        site.harmed(since, worker.pid)
+
+
+async def clocks(site: Site, seconds: float) -> None:
+    """Two more workers, whose clocks are ten minutes wrong each way."""
+    since = time.time()
+    site.workers += [site.process("works", wrong=600), site.process("works", wrong=-600)]
+    await asyncio.sleep(seconds)
+    site.harmed(since, doubles=False)
+
+
+async def cuts(site: Site, seconds: float) -> None:
+    """The line to the server is cut, again and again, and cannot be had for a while."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        await asyncio.sleep(random.uniform(0.2, 1))
+        since = time.time()
+        _line(site).cut()
+        await asyncio.sleep(random.choice([0, 0.2, 1]))
+        _line(site).join()
+        await site.until("end", 20)
+        site.harmed(since)
+
+
+async def silence(site: Site, seconds: float) -> None:
+    """The line to the server swallows everything for longer than a hold, in one direction or both, and stays open."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        since = time.time()
+        _line(site).hush(random.choice(["there", "back", "both"]))
+        await asyncio.sleep(HOLD * 1.5)
+        _line(site).cut()
+        _line(site).join()
+        await site.until("end", 20)
+        site.harmed(since)
+
+
+async def slow(site: Site, seconds: float) -> None:
+    """Each packet takes its time."""
+    since = time.time()
+    _line(site).delay = 0.03
+    await asyncio.sleep(seconds)
+    _line(site).delay = 0
+    site.harmed(since)
+
+
+def _line(site: Site) -> Proxy:
+    assert site.line is not None
+    return site.line
+
+
+ON_ANY_STORE: tuple[Scenario, ...] = (kills, deploys, freezes)
+ON_A_SERVER: tuple[Scenario, ...] = (clocks, cuts, silence, slow)

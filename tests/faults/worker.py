@@ -1,0 +1,72 @@
+"""A process of the app in the scenarios: it runs jobs, or pushes them, until SIGTERM.
+
+Run as `python -m tests.faults.worker works|pushes URL LEDGER [SECONDS]`: by how much its clock is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+import sys
+import time
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+from fastqueue import Defaults, Queue, constant
+from tests.faults.ledger import Ledger
+
+HOLD = 2.0
+"""Seconds that a claim lasts, unless it is renewed."""
+
+PAUSE = 0.01
+"""Seconds between two pushes."""
+
+
+def queue_on(url: str, ledger: Ledger) -> Queue:
+    """A queue whose holds are short, and whose one kind keeps the ledger."""
+    short = Defaults(attempts=20, backoff=constant(0.2), margin=HOLD / 2, hold_at_most=HOLD / 2)
+    queue = Queue(url, workers=8, poll=0.5, grace=2, defaults=short)
+
+    @queue.handle("work")
+    async def work(number: int) -> None:
+        ledger.note("start", number)
+        await asyncio.sleep(random.choice([0, 0.002, 0.02]))
+        ledger.note("end", number)
+
+    return queue
+
+
+async def push(queue: Queue, ledger: Ledger) -> None:
+    """Push job after job; when one is refused, the next is pushed all the same."""
+    for number in count(1):
+        try:
+            async with asyncio.timeout(10):
+                await queue.kinds["work"].push(number)
+        except Exception as error:
+            ledger.note("refused", number)
+            logging.debug("a push was refused", exc_info=error)
+        else:
+            ledger.note("pushed", number)
+        await asyncio.sleep(PAUSE)
+
+
+async def main(does: str, url: str, path: Path, wrong: float) -> None:
+    read = time.time_ns
+    time.time_ns = lambda: read() + int(wrong * 1e9)
+    ledger = Ledger(path)
+    queue = queue_on(url, ledger)
+    task = asyncio.create_task(push(queue, ledger) if does == "pushes" else queue.run())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    ledger.note("ready", 0)
+    with suppress(asyncio.CancelledError):
+        await task
+    await queue.close()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.CRITICAL)
+    given = [*sys.argv[1:], "0"]
+    asyncio.run(main(given[0], given[1], Path(given[2]), float(given[3])))
