@@ -56,18 +56,14 @@ async def test_jobs_that_failed_more_than_30_days_ago_are_forgotten_and_younger_
 # the store's clock
 
 
-class Behind(MemoryStore):
-    """A store whose clock is ten minutes behind this machine's."""
-
-    class _Time(StoreTime):
-        async def now(self) -> Moment:
-            return time.time_ns() // 1_000_000 - 600_000
-
-    time = _Time()
+class TenMinutesBehind(StoreTime):
+    async def now(self) -> Moment:
+        return time.time_ns() // 1_000_000 - 600_000
 
 
 async def test_the_first_push_and_the_first_claim_go_by_the_store_s_clock(caplog: pytest.LogCaptureFixture) -> None:
-    store = Behind()
+    store = MemoryStore()
+    store.time = TenMinutesBehind()
     first, second = Queue(store), Queue(store)
     for queue in first, second:
 
