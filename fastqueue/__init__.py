@@ -1,7 +1,5 @@
 """Background jobs for FastAPI and Starlette, kept in the database the app already has."""
 
-import logging
-
 from fastqueue.backoff import Backoff, constant, exponential, quartic
 from fastqueue.carriers import Carrier, CarryVar
 from fastqueue.errors import FastQueueError, Permanent
@@ -48,5 +46,3 @@ __all__ = [
     "exponential",
     "quartic",
 ]
-
-logging.getLogger(__name__).addHandler(logging.NullHandler())

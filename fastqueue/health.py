@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastqueue._zones import zone_data_version
@@ -11,7 +13,12 @@ from fastqueue.codec import error_text
 if TYPE_CHECKING:
     from fastqueue.queue import Queue
 
-__all__ = ["Health", "health_of"]
+__all__ = ["HINT_AFTER", "Health", "health_of", "hint_later", "warn_that_nothing_runs"]
+
+log = logging.getLogger("fastqueue")
+
+HINT_AFTER = 10.0
+"""Seconds after the first push until a process in which nothing runs is told so; programs that push and end are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +81,18 @@ async def health_of(queue: Queue) -> Health:
         zone_data=zone_data_version(),
         zone_data_elsewhere=[] if worker is None else sorted(worker.zone_data_elsewhere),
     )
+
+
+def hint_later(queue: Queue) -> None:
+    """Warn in a while, if nothing has been started by then."""
+    queue.home.later(HINT_AFTER, partial(warn_that_nothing_runs, queue))
+
+
+def warn_that_nothing_runs(queue: Queue) -> None:
+    """Tell of a queue that never started here and was pushed to, as in a mounted app: its jobs may wait in silence."""
+    if queue.state == "never started":
+        log.warning(
+            "jobs are pushed, and no workers run in this process: they run in one that uses lifespan(queue) or "
+            "queue.run(). A server runs the lifespan of its outermost app, and of no mounted one; a process that only "
+            "pushes says so by lifespan(queue, run=False) or `async with queue`"
+        )

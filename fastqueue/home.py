@@ -91,6 +91,13 @@ class Home:
 
         return asyncio.run(alone())
 
+    def later(self, seconds: float, call: Callable[[], object]) -> None:
+        """Call something on this event loop, or on the one that started this thread, if it still runs by then."""
+        if on_a_loop():
+            asyncio.get_running_loop().call_later(seconds, call)
+        elif in_worker_thread():
+            anyio.from_thread.run_sync(self.later, seconds, call)
+
     def soon(self, call: Callable[[], Coroutine[Any, Any, None]]) -> bool:
         """Start a coroutine on the store's loop, from any thread, or else on the one here; False: no loop runs."""
         loop = self._loop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
@@ -14,7 +13,7 @@ from fastqueue.clock import Clock, as_moment
 from fastqueue.codec import check_name
 from fastqueue.errors import OptionError, RegistrationError, Unsupported
 from fastqueue.failures import each_failed, failed_jobs_of
-from fastqueue.health import Health, health_of
+from fastqueue.health import Health, health_of, hint_later
 from fastqueue.home import Home
 from fastqueue.inline import refuse_to_wait, run_inline
 from fastqueue.job import NewJob, Pushed, StoredJob, Which
@@ -36,8 +35,6 @@ from fastqueue.worker import Worker
 __all__ = ["Queue"]
 
 T = TypeVar("T")
-
-log = logging.getLogger("fastqueue")
 
 
 class Queue(Kinds):
@@ -244,7 +241,9 @@ class Queue(Kinds):
 
     def pushed(self, jobs: Iterable[NewJob]) -> None:
         """Jobs went into the store: wake the workers for what is due, and have them look in time for the rest."""
-        self._hint()
+        if self.state == "never started" and not self._hinted:
+            self._hinted = True
+            hint_later(self)
         if self.worker is not None:
             self.worker.look_at(min((job.run_at for job in jobs), default=None))
 
@@ -263,14 +262,6 @@ class Queue(Kinds):
         if self.worker is not None:
             self.worker.wake.set()
 
-    def _hint(self) -> None:
-        if self.state == "never started" and not self._hinted:
-            self._hinted = True
-            log.info(
-                "jobs are pushed, and no workers run in this process: they run in one that uses lifespan(queue) or "
-                "queue.run(); a mounted app's own lifespan is not run by the server"
-            )
-
     # -- opening and closing ---------------------------------------------------------------------------------------
 
     async def ready(self) -> None:
@@ -283,6 +274,7 @@ class Queue(Kinds):
 
     async def __aenter__(self) -> Queue:
         await self.ready()
+        self._hinted = True  # whoever opens it by hand knows that nothing runs
         return self
 
     async def __aexit__(

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
+import fastqueue.health
 from fastqueue import Defaults, Kind, Kinds, Queue, Throttle, Unique, constant, every
 from fastqueue.errors import KindError, OptionError, RegistrationError, StoreUnavailable, Unsupported
+from fastqueue.health import warn_that_nothing_runs
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
+from tests.worker.stage import running
 
 SOON = 20.0
 
@@ -279,15 +283,43 @@ async def test_drain_raises_the_store_s_error() -> None:
         await queue.drain()
 
 
-async def test_a_process_that_only_pushes_is_told_once_that_nothing_runs_here(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.INFO, "fastqueue")
-    kind = Queue("memory://").handle("greet", greet)
+async def in_the_loop(kind: Kind[str]) -> None:
     await kind.push("Ann")
     await kind.push("Bob")
+
+
+async def in_a_thread(kind: Kind[str]) -> None:
+    def push() -> None:
+        kind.push_sync("Ann")
+        kind.push_sync("Bob")
+
+    await anyio.to_thread.run_sync(push)
+
+
+@pytest.mark.parametrize("push", [in_the_loop, in_a_thread])
+async def test_a_process_in_which_nothing_runs_is_told_once_what_is_missing(
+    push: Callable[[Kind[str]], Awaitable[None]], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fastqueue.health, "HINT_AFTER", 0)
+    await push(Queue("memory://").handle("greet", greet))
+    await asyncio.sleep(0.01)
     (record,) = caplog.records
+    assert record.levelno == logging.WARNING
     assert "no workers run in this process" in record.getMessage()
+    assert "a process that only pushes says so by" in record.getMessage()
+
+
+async def test_whoever_opens_the_queue_by_hand_or_runs_it_is_not_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fastqueue.health, "HINT_AFTER", 0)
+    opened, run = Queue("memory://"), Queue("memory://")
+    async with opened:
+        await opened.handle("greet", greet).push("Ann")
+    async with running(run):
+        await asyncio.sleep(0)
+        warn_that_nothing_runs(run)
+    assert caplog.records == []
 
 
 async def test_a_handler_is_still_a_function_for_a_unit_test() -> None:

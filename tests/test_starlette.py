@@ -6,10 +6,11 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
 from starlette.applications import Starlette
@@ -359,6 +360,35 @@ def test_the_health_check_answers_503_until_the_queue_runs(route: str) -> None:
         well = client.get("/health")
     assert (well.status_code, well.json()["state"], well.json()["ready"]) == (200, "running", True)
     assert well.headers["Cache-Control"] == "no-store"
+
+
+async def test_the_health_check_answers_503_while_the_queue_is_being_stopped() -> None:
+    queue, begun, release = Queue(MemoryStore(), grace=20), asyncio.Event(), asyncio.Event()
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        begun.set()
+        await release.wait()
+
+    app = Starlette(lifespan=lifespan(queue))
+    app.add_route("/health", health(queue))
+    async with (
+        AsyncExitStack() as stack,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://site") as client,
+    ):
+        await stack.enter_async_context(app.router.lifespan_context(app))
+        await greet.push("Ann")
+        async with asyncio.timeout(SOON):
+            await begun.wait()
+        assert (await client.get("/health")).status_code == 200
+        stopping = asyncio.create_task(stack.aclose())
+        async with asyncio.timeout(SOON):
+            while queue.state != "stopping":  # noqa: ASYNC110  a state tells nobody
+                await asyncio.sleep(0.001)
+        answer = await client.get("/health")
+        assert (answer.status_code, answer.json()["state"], answer.json()["running"]) == (503, "stopping", 1)
+        release.set()
+        await stopping
 
 
 def test_the_health_check_says_elsewhere_where_jobs_are_only_pushed() -> None:
