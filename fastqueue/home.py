@@ -60,11 +60,20 @@ class Home:
         self.coalescer = Coalescer(self._store)
         self._loop = loop
 
-    async def close(self) -> None:
-        """Close the store, once the pushes that follow a commit are through."""
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the store's own loop, or some loop while the store is open on none."""
+        return on_a_loop() and (not self.is_open or self._loop is asyncio.get_running_loop())
+
+    async def after_commits(self) -> None:
+        """Wait for the pushes that follow a commit."""
         here = asyncio.get_running_loop()
         if later := {task for task in self._later if task.get_loop() is here}:
             await asyncio.wait(later, timeout=_LAST_PUSHES)
+
+    async def close(self) -> None:
+        """Close the store, once the pushes that follow a commit are through."""
+        await self.after_commits()
         self._loop = None
         await self._store.close()
 

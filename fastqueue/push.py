@@ -17,6 +17,7 @@ from fastqueue.kind import Kind
 from fastqueue.pushing import How, Pushing
 from fastqueue.settings import as_ms
 from fastqueue.store import Enlisted, Store
+from fastqueue.stores.memory import MemoryStore
 from fastqueue.worker.call import HandlerThread
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ class AfterCommit(Pushing[T]):
 
 def _push_later(queue: Queue, jobs: Sequence[NewJob]) -> None:
     """Push jobs whose transaction has committed, to a store that could not join it."""
+    if isinstance(queue.store, MemoryStore) and not queue.runs_inline and queue.home.is_here:
+        queue.store.take(jobs)
+        queue.notice(jobs)
+        return
 
     async def push() -> None:
         try:

@@ -213,7 +213,7 @@ class Queue(Kinds):
             return await run_inline(self, jobs)
         await self.ready()
         pushed = await self.home.coalescer.push(jobs, self.clock.now()) if jobs else []
-        self.pushed(jobs)
+        self.notice(jobs)
         return pushed
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
@@ -239,7 +239,7 @@ class Queue(Kinds):
         """
         return self._transactions.begin()
 
-    def pushed(self, jobs: Iterable[NewJob]) -> None:
+    def notice(self, jobs: Iterable[NewJob]) -> None:
         """Jobs went into the store: wake the workers for what is due, and have them look in time for the rest."""
         if self.state == "never started" and not self._hinted:
             self._hinted = True
@@ -249,7 +249,7 @@ class Queue(Kinds):
 
     def committed(self, jobs: Iterable[NewJob]) -> None:
         """A transaction with jobs has committed: wake the workers here, and tell the other processes."""
-        self.pushed(jobs)
+        self.notice(jobs)
         if self.store.wakes is not None:
             self.home.soon(self.store.wakes.tell)
 
@@ -315,6 +315,7 @@ class Queue(Kinds):
             StoreUnavailable: the store failed.
         """
         await self.ready()
+        await self.home.after_commits()
         return await Worker(self).drain()
 
     async def health(self) -> Health:

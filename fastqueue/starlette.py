@@ -84,7 +84,7 @@ def lifespan(queue: Queue, *others: AnyLifespan, run: bool = True, state: str | 
     async def own(app: Any) -> AsyncGenerator[Mapping[str, Any]]:
         # Opened here even where nothing runs: a first push inside a transaction could not make the tables beside it.
         await _opened(queue)
-        workers = await _started(queue) if run and not queue.runs_inline else None
+        workers = await _started(queue) if run and queue.store.for_workers else None
         if workers is None:
             queue.state = "elsewhere"
         try:

@@ -76,6 +76,9 @@ class Store(ABC):
     name: ClassVar[str]
     """The store's name in messages: "postgres"."""
 
+    for_workers: ClassVar[bool] = True
+    """Whether workers beside a server claim from it; False: a lifespan starts none."""
+
     keeps: frozenset[Keep] = frozenset()
     schedules: Schedules | None = None
     holds: Holds | None = None

@@ -15,6 +15,7 @@ class InlineStore(MemoryStore):
     """
 
     name = "inline"
+    for_workers = False
     keeps = frozenset(Keep) - {Keep.ONE_AT_A_TIME, Keep.AT_ONCE}
 
     def __init__(self) -> None:

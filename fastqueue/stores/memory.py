@@ -59,6 +59,10 @@ class MemoryStore(Store):
 
     async def push(self, jobs: Sequence[NewJob], *, now: Moment) -> list[Pushed]:
         """See `Store.push`."""
+        return self.take(jobs)
+
+    def take(self, jobs: Sequence[NewJob]) -> list[Pushed]:
+        """The same as a plain call, on the loop where the store is used."""
         return [self._kept.push(job, move=job.latest) for job in jobs]
 
     async def claim(

@@ -1,5 +1,6 @@
 """For tests of apps that use fastqueue, and for authors of stores.
 
+- `FakeQueue`: a queue that remembers what was pushed, and runs it when the test says so.
 - `FakeClock`: a clock moved by hand.
 - `StoreContract`: the conformance kit as a base class of pytest tests; needs pytest.
 - `exercise`: the conformance kit without pytest.
@@ -14,13 +15,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fastqueue.testing.clock import FakeClock
+from fastqueue.testing.fake import FakeQueue
 
 if TYPE_CHECKING:
     from fastqueue.testing.conformance.contract import StoreContract
     from fastqueue.testing.conformance.report import Fresh, Report, exercise
     from fastqueue.testing.conformance.stage import Begin, MakeStore
 
-__all__ = ["Begin", "FakeClock", "Fresh", "MakeStore", "Report", "StoreContract", "exercise"]
+__all__ = ["Begin", "FakeClock", "FakeQueue", "Fresh", "MakeStore", "Report", "StoreContract", "exercise"]
 
 _KIT = "fastqueue.testing.conformance"
 _MODULES = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -85,3 +87,16 @@ async def test_mail(app: dict[str, Any]) -> None:
     (mail,) = server.mails
     assert mail["Subject"] == "Your order 7"
     assert [attached.get_filename() for attached in mail.iter_attachments()] == ["bill.pdf"]
+
+
+def test_testing(tmp_path: Path) -> None:
+    files = re.findall(r'```python title="(.*?)"\n(.*?)```', (DOCS / "testing.md").read_text(), re.DOTALL)
+    assert len(files) == (DOCS / "testing.md").read_text().count("```python")
+    for name, content in files:
+        with (tmp_path / name).open("a") as file:
+            file.write(content + "\n\n")
+    settings = ("asyncio_mode=auto", "asyncio_default_fixture_loop_scope=function")
+    words = [sys.executable, "-m", "pytest", "-q", "-W", "error", *(f"-o{setting}" for setting in settings)]
+    # Of the store's checks a few will do: all of them are run on every store elsewhere.
+    done = subprocess.run([*words, "-k", "not TestMyStore or b1"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
