@@ -12,7 +12,7 @@ from sybil.parsers.markdown import PythonCodeBlockParser
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize("page", ["metrics", "schedules"])
+@pytest.mark.parametrize("page", ["metrics", "schedules", "unique-and-limits"])
 def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     parser = PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS)
