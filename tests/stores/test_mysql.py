@@ -11,7 +11,7 @@ from fastqueue.outcome import Settlement
 from fastqueue.stores._sql import Call, Statement
 from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._address import Address, refuse_old
-from tests.stores.mysql_rows import NOW, TOKENS, claimed, connected, job, opened, seed, there
+from tests.stores.mysql_rows import NOW, TOKENS, ask, claimed, connected, job, opened, seed, there
 
 
 @pytest.fixture
@@ -257,6 +257,19 @@ async def test_a_frozen_claim_of_limited_jobs_does_not_stop_the_claims_of_others
         assert [each.kind for each in found] == ["mail", "other"]
         frozen.execute("ROLLBACK")
     assert len(await claimed(store, kinds=("limited", "mail", "other"))) == 1
+
+
+async def test_a_claim_that_sees_its_kind_full_does_not_come_to_the_gate(store: MySQLStore, mysql_url: str) -> None:
+    await store.push([job(n, at_once=2) for n in range(3)], now=NOW)
+    assert len(await claimed(store)) == 2
+    claims = store._access.here.claims
+    connection = await ask(claims, "SELECT CONNECTION_ID()")
+    with connected(mysql_url) as inside:
+        inside.execute("BEGIN")
+        inside.execute("SELECT kind FROM fastqueue_held_kinds WHERE kind = 'mail' FOR UPDATE")
+        assert await claimed(store) == []
+    # One on which a lock did not come in time is not used again.
+    assert await ask(claims, "SELECT CONNECTION_ID()") == connection
 
 
 async def test_holds_that_are_over_go_back_in_portions_and_those_in_use_are_passed_by(

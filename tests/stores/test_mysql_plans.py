@@ -116,6 +116,20 @@ async def test_what_stands_in_front_of_the_line_costs_a_claim_nothing(mysql_url:
     assert {what: taken for what, taken in cost.items() if taken > 3 * cost["nothing"]} == {}
 
 
+async def test_a_claim_beside_a_full_kind_reads_the_same_whether_ten_of_it_wait_or_a_hundred_thousand(
+    mysql_url: str,
+) -> None:
+    async with opened(mysql_url) as store:
+        for kind in ("few", "many"):
+            with connected(mysql_url) as cursor:
+                seed(cursor, 2, kind, "held", mode=4)
+                seed(cursor, 10 if kind == "few" else 100_000, kind, mode=4)
+                seed(cursor, 20, f"beside {kind}")
+        few = await reads(store, 20, "few", "beside few")
+        assert 0 < await reads(store, 20, "many", "beside many") <= few
+        assert await claimed(store, 20, kinds=("few", "many")) == []
+
+
 async def test_a_claim_that_finds_nothing_reads_a_few_entries_a_lane(mysql_url: str) -> None:
     kinds = [f"mail{n}" for n in range(10)]
     async with opened(mysql_url) as store:

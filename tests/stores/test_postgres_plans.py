@@ -142,6 +142,24 @@ async def test_what_stands_in_front_of_the_line_costs_a_claim_nothing(postgres_u
     assert {shape: taken for shape, taken in cost.items() if taken > 2 * cost["nothing"]} == {}
 
 
+async def test_a_claim_beside_a_full_kind_reads_the_same_whether_ten_of_it_wait_or_a_hundred_thousand(
+    postgres_url: str,
+) -> None:
+    async with opened(postgres_url) as store, connected(postgres_url) as connection:
+        for kind in ("few", "many"):
+            await seed(connection, 2, kind, "held", mode=4)
+            await seed(connection, 10 if kind == "few" else 100_000, kind, mode=4)
+            await seed(connection, 20, f"beside {kind}")
+            await seed(connection, 20, f"warm {kind}")
+        costs: dict[str, int] = {}
+        for kind in ("few", "many"):
+            await claim_blocks(store, kind, f"warm {kind}", limit=20)
+            costs[kind] = await claim_blocks(store, kind, f"beside {kind}", limit=20)
+        # Both are in one index, so that it is as deep for either.
+        assert 0 < costs["many"] <= 1.5 * costs["few"]
+        assert await claimed(store, 20, kinds=("few", "many")) == []
+
+
 async def test_a_claim_that_finds_nothing_looks_at_a_few_blocks_a_kind(postgres_url: str) -> None:
     kinds = [f"mail{n}" for n in range(10)]
     async with opened(postgres_url) as store, connected(postgres_url) as connection:

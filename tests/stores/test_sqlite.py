@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[2]
 NOW = 1_000_000
 
 
-def job(n: int = 0, *, run_at: int = NOW, kind: str = "count", queue: str = "default") -> NewJob:
-    return NewJob(kind=kind, payload=f'{{"n": {n}}}', run_at=run_at, queue=queue)
+def job(n: int = 0, *, run_at: int = NOW, kind: str = "count", queue: str = "default", at_once: int = 0) -> NewJob:
+    return NewJob(kind=kind, payload=f'{{"n": {n}}}', run_at=run_at, queue=queue, at_once=at_once)
 
 
 @pytest.fixture
@@ -139,6 +139,17 @@ async def test_a_claim_that_finds_nothing_takes_no_lock(store: SQLiteStore) -> N
     other = other_connection(store)
     other.execute("BEGIN IMMEDIATE")
     claim = await store.claim(NOW, token=1, limit=10, queues=None, kinds={"count"})
+    assert (claim.jobs, claim.next_due) == ([], NOW + 5_000)
+    other.close()
+
+
+async def test_a_claim_that_finds_its_kinds_full_takes_no_lock(store: SQLiteStore) -> None:
+    await store.push([job(n, at_once=2) for n in range(3)], now=NOW)
+    await store.push([job(4, kind="later", run_at=NOW + 5_000)], now=NOW)
+    assert len((await store.claim(NOW, token=1, limit=9, queues=None, kinds={"count"})).jobs) == 2
+    other = other_connection(store)
+    other.execute("BEGIN IMMEDIATE")
+    claim = await store.claim(NOW, token=2, limit=9, queues=None, kinds={"count", "later"})
     assert (claim.jobs, claim.next_due) == ([], NOW + 5_000)
     other.close()
 

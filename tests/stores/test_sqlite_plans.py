@@ -115,6 +115,19 @@ def test_a_claim_costs_the_same_whatever_stands_beside_what_it_takes(tmp_path: P
     made.close()
 
 
+def test_a_claim_beside_a_full_kind_costs_the_same_whether_seventy_of_it_wait_or_a_hundred_thousand(
+    tmp_path: Path,
+) -> None:
+    costs: list[int] = []
+    for waiting in (70, 100_000):
+        made = database(tmp_path / f"{waiting}.db")
+        full = insert(7, kind="mine", mode=2, state="held") + insert(waiting, kind="mine", mode=2)
+        made._connection.executescript("BEGIN;" + full + insert(140, kind="mine") + "COMMIT;")
+        costs.append(claim(made))
+        made.close()
+    assert costs[1] <= 1.01 * costs[0]
+
+
 def test_a_look_that_finds_nothing_costs_the_same_whatever_is_there(tmp_path: Path) -> None:
     made = database(tmp_path / "jobs.db")
 

@@ -71,10 +71,8 @@ class Request:
         """A read: the empty answer when there is nothing to take; None: there is."""
         if self._holds_are_over(database):
             return None
-        opens = [lane.opens for lane in self._lanes(database)]
-        if any(moment <= self.now for moment in opens):
-            return None
-        return Claim([], min(opens, default=None))
+        walk = _Walk(database, self.now, self._lanes(database))
+        return None if walk.has_room else Claim([], min(walk.later, default=None))
 
     def take(self, database: Database) -> Claim:
         """Within a transaction: the walk of the line, and what it took is held."""
@@ -113,6 +111,11 @@ class _Walk:
         if limited:
             for kind, alone_key in database.do("claim.held", kinds=json.dumps(limited), now=now):
                 self._count(kind, alone_key)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a lane has something due, and its kind is not full."""
+        return any(not self._full(lane.kind, lane.mode) for lane in self._lanes)
 
     def take(self, queues: Sequence[str] | None) -> Iterator[_Row]:
         """The jobs that the limits let through, in order, each counted from then on."""
