@@ -22,7 +22,7 @@ from fastqueue.unique import Unique, check_by, key_of
 __all__ = ["Kind", "Road", "Run", "Scheduled", "Transaction"]
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
+N = TypeVar("N", bound=Awaitable[None] | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,13 @@ class HasTransaction(Protocol):
     def is_in_transaction(self) -> bool: ...
 
 
-Transaction: TypeAlias = HasCommit | HasTransaction
+class HasLanes(Protocol):
+    """A store."""
+
+    def lanes(self) -> Any: ...
+
+
+Transaction: TypeAlias = HasCommit | HasTransaction | HasLanes
 """What `in_` takes. asyncpg's pool proxy is one too, though it shows no methods to a type checker."""
 
 
@@ -182,7 +188,7 @@ class Kind(Pushing[T]):
             self._road.schedule(self, scheduled)
         self.schedules.append(scheduled)
 
-    def on_fail(self, function: F, /) -> F:
+    def on_fail(self, function: Callable[[T, Exception], N], /) -> Callable[[T, Exception], N]:
         """Decorator: called once when a job of this kind has failed for good and the store has kept it.
 
         It is called with the value and the error, has the kind's time limit, and the queue's stop does not cut it. What

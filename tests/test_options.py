@@ -162,7 +162,7 @@ def test_an_on_fail_that_cannot_take_value_and_error_is_refused() -> None:
     app = App()
     with pytest.raises(KindError, match="called with the value and the error"):
 
-        @app.fail.on_fail
+        @app.fail.on_fail  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         def gone(value: str) -> None: ...
 
 

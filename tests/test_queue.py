@@ -194,7 +194,7 @@ def test_an_option_that_is_not_there_is_answered_with_the_nearest() -> None:
 def test_an_on_fail_that_cannot_be_called_with_value_and_error_or_is_a_second_one_is_refused() -> None:
     kind: Kind[str] = Queue("memory://").handle("greet", greet)
     with pytest.raises(KindError, match="on_fail is called with the value and the error"):
-        kind.on_fail(only_the_value)
+        kind.on_fail(only_the_value)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     kind.on_fail(gave_up)
     with pytest.raises(RegistrationError, match="has an on_fail already"):
         kind.on_fail(gave_up)
