@@ -150,9 +150,12 @@ async def test_a_clock_that_is_off_is_measured(url: str, request: pytest.Fixture
 async def test_notices_that_do_not_arrive_are_a_warning(postgres_url: str, postgres_server: str) -> None:
     pooled = PostgresStore(postgres_url, pooled=True)
     elsewhere = PostgresStore(postgres_url, listen_dsn=postgres_server)
+    away = PostgresStore(postgres_url, listen_dsn="postgresql://postgres@127.0.0.1:1/none")
 
-    for store in (pooled, elsewhere):
-        found = (await ask(queue_of(store)))["notices"]
+    for store in (pooled, elsewhere, away):
+        all_found = await ask(queue_of(store))
+        found = all_found["notices"]
+        assert all_found["store"].level is Level.OK
         assert found.level is Level.WARNING
         assert "listen_dsn" in found.remedy
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fastqueue.errors import StoreUnavailable
 from fastqueue.finding import Finding, Inspects
 from fastqueue.stores._limits import Limit, connections_finding
 from fastqueue.stores._sql import Call, Statement
@@ -53,10 +54,14 @@ class PostgresInspects(Inspects):
         return connections_finding(limits, most=self._most)
 
     async def _notices(self) -> Finding:
-        if await self._wakes.hears():
-            return Finding("notices", "a notice that was sent came back: jobs of other processes start at once")
+        try:
+            if await self._wakes.hears():
+                return Finding("notices", "a notice that was sent came back: jobs of other processes start at once")
+            what = "a notice that was sent did not come back"
+        except StoreUnavailable as error:
+            what = f"there is no listening for them: {error}"
         return Finding.warning(
             "notices",
-            "a notice that was sent did not come back: jobs that other processes push are found by polling",
+            f"{what}: jobs that other processes push are found by polling",
             "give the store listen_dsn, the address of this database on the server itself, past any pooler",
         )
