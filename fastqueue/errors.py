@@ -13,7 +13,8 @@ FastQueueError
 │   ├── InlineDelay           (ValueError)    a delay on a queue that runs each job inside its push
 │   ├── TransactionRefused    (ValueError)    a handle that is no open transaction on the queue's database
 │   ├── TransactionEnded      (RuntimeError)  a transaction was over before what was to be in it
-│   └── TwoTransactions       (RuntimeError)  two transactions where one is meant
+│   ├── TwoTransactions       (RuntimeError)  two transactions where one is meant
+│   └── MoveRefused           (ValueError)    a move of jobs to where they cannot go
 ├── the store cannot: choose another store, or migrate
 │   ├── Unsupported           (TypeError)     an option that the store does not keep
 │   ├── SchemaMissing, SchemaTooOld, SchemaTooNew
@@ -39,6 +40,7 @@ __all__ = [
     "MailRefused",
     "Mismatch",
     "MissingDriver",
+    "MoveRefused",
     "OptionError",
     "OutOfTime",
     "Permanent",
@@ -108,6 +110,10 @@ class TransactionEnded(FastQueueError, RuntimeError):
 
 class TwoTransactions(FastQueueError, RuntimeError):
     """Two transactions where one is meant: one session dependency at two scopes in a route, or one begun in another."""
+
+
+class MoveRefused(FastQueueError, ValueError):
+    """Jobs that are to be moved to where they are, or while an earlier move to another store is not over."""
 
 
 class Unsupported(FastQueueError, TypeError):

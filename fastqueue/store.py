@@ -20,6 +20,7 @@ from typing import ClassVar, NamedTuple
 from fastqueue.finding import Inspects
 from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob, Which
 from fastqueue.joins import Enlisted, Joins
+from fastqueue.moves import Moves
 from fastqueue.outcome import Settlement
 
 __all__ = [
@@ -89,6 +90,7 @@ class Store(ABC):
     time: StoreTime | None = None
     migrates: Migrates | None = None
     inspects: Inspects | None = None
+    moves: Moves | None = None
 
     @abstractmethod
     async def open(self) -> None:

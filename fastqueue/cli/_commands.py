@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fastqueue.cli import _doctor, _jobs, _prune, _retry, _schedules, _status, _tables, _work
+from fastqueue.cli import _check, _doctor, _jobs, _move, _prune, _push, _retry, _schedules, _status, _tables, _work
 
 __all__ = ["app"]
 
@@ -18,15 +18,17 @@ app = typer.Typer(
 for command in (
     _work.work,
     _status.status,
+    _push.push,
     _jobs.failed,
     _jobs.jobs,
     _retry.retry,
     _retry.forget,
     _schedules.schedules,
-    _status.check,
+    _check.check,
     _doctor.doctor,
     _prune.prune,
     _tables.migrate,
+    _move.move,
 ):
     app.command()(command)
 app.command()(_tables.sql)

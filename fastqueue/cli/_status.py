@@ -1,19 +1,12 @@
-"""`fastqueue status` and `fastqueue check`: the queue as a whole."""
+"""`fastqueue status`: the queue as a whole."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import typer
-
-from fastqueue.cli._app import App, ask, jobs_of, load_queue
+from fastqueue.cli._app import App, ask
 from fastqueue.cli._show import AsJSON, listing
-from fastqueue.errors import Mismatch
-from fastqueue.job import StoredJob
-from fastqueue.kind import Kind
 from fastqueue.queue import Queue
 
-__all__ = ["check", "status"]
+__all__ = ["status"]
 
 
 def status(app: App = None, as_json: AsJSON = False) -> None:
@@ -39,33 +32,3 @@ def status(app: App = None, as_json: AsJSON = False) -> None:
         ]
 
     listing(ask(app, look), as_json=as_json, none="The queue is empty.")
-
-
-def check(app: App = None, as_json: AsJSON = False) -> None:
-    """Whether the code as it is can read every job that is kept; for use before a deploy. Exit status 1: it cannot."""
-    kinds = load_queue(app).kinds
-
-    async def look(queue: Queue) -> list[dict[str, object]]:
-        found: dict[tuple[str, str], list[int]] = {}
-        async for job in jobs_of(queue):
-            if reason := _unfit(job, kinds.get(job.kind)):
-                first = found.setdefault((job.kind, reason), [job.id, 0])
-                first[1] += 1
-        return [
-            {"id": id, "kind": kind, "jobs": number, "reason": reason} for (kind, reason), (id, number) in found.items()
-        ]
-
-    unfit = ask(app, look)
-    listing(unfit, as_json=as_json, none="Every job fits.")
-    if unfit:
-        raise typer.Exit(1)
-
-
-def _unfit(job: StoredJob, kind: Kind[Any] | None) -> str | None:
-    if kind is None:
-        return "the queue has no such kind"
-    try:
-        kind.codec.decode(job.payload)
-    except Mismatch as error:
-        return str(error)
-    return None

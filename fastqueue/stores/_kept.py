@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from heapq import heappop, heappush, merge
 from itertools import islice
 from typing import TypeAlias
+from uuid import uuid4
 
+from fastqueue.errors import MoveRefused
 from fastqueue.job import Claimed, Moment, NewJob, Pushed, StoredJob
+from fastqueue.moves import MovedJob, Portion
 from fastqueue.outcome import Ending, Settlement
 from fastqueue.store import Hits
 
@@ -21,6 +24,10 @@ Line: TypeAlias = list[tuple[Moment, int]]
 
 LaneKey: TypeAlias = tuple[str, str, int]
 """Queue, kind and mode."""
+
+
+_ON_ITS_WAY: Moment = 2**63 - 2
+"""Until when a job is held that is on its way to another store."""
 
 
 @dataclass(slots=True)
@@ -73,6 +80,54 @@ class Row:
             lost=lost,
         )
 
+    def moved(self) -> MovedJob:
+        given = self.given
+        return MovedJob(
+            id=self.id,
+            queue=given.queue,
+            kind=given.kind,
+            mode=given.mode,
+            part="",
+            run_at=self.run_at,
+            hold_ms=given.hold_ms,
+            attempts=self.attempts,
+            interruptions=self.interruptions,
+            payload=given.payload,
+            options=given.options,
+            unique_key=self.unique_key,
+            alone_key=given.alone_key,
+            carried=given.carried,
+            schedule=given.schedule,
+            error=self.error,
+            failed_at=self.failed_at,
+            created_at=self.run_at,
+        )
+
+    @classmethod
+    def of(cls, job: MovedJob, id: int) -> Row:
+        """A job that has left another store; its unique key is yet to be taken."""
+        given = NewJob(
+            kind=job.kind,
+            payload=job.payload,
+            run_at=job.run_at,
+            queue=job.queue,
+            hold_ms=job.hold_ms,
+            options=job.options,
+            alone_key=job.alone_key,
+            at_once=job.mode // 2,
+            carried=job.carried,
+            schedule=job.schedule,
+        )
+        return cls(
+            id,
+            given,
+            job.run_at,
+            attempts=job.attempts,
+            interruptions=job.interruptions,
+            error=job.error,
+            failed_at=job.failed_at,
+        )
+
     def stored(self) -> StoredJob:
         given = self.given
         return StoredJob(
@@ -108,13 +163,17 @@ class Kept:
         self.runs: dict[str, Moment] = {}
         self.zone_data: dict[str, Moment] = {}
         self.windows: dict[str, Hits] = {}
+        self.identity = uuid4().hex
+        self.last_portion: dict[str, int] = {}
+        self.moving: tuple[str, Portion] | None = None
+        self._portions = 0
         self._ends: list[tuple[Moment, int]] = []
         self._last_id = 0
 
     def push(self, job: NewJob, *, move: bool) -> Pushed:
         waiting = None if job.unique_key is None else self.waiting_keys.get((job.kind, job.unique_key))
         if waiting is not None:
-            if move:
+            if move and not waiting.held_until:
                 self._leave_line(waiting)
                 waiting.run_at = job.run_at
                 self._queue_up(waiting)
@@ -216,6 +275,58 @@ class Kept:
             return False
         del self.rows[id]
         return True
+
+    def leave(self, to: str, limit: int) -> Portion | None:
+        if self.moving is None:
+            ids = sorted(id for id, row in self.rows.items() if not row.held_until)[:limit]
+            if not ids:
+                return None
+            self._portions += 1
+            for id in ids:
+                self._mark(self.rows[id], -self._portions)
+            self.moving = to, Portion(self._portions, [self.rows[id].moved() for id in ids])
+        elif self.moving[0] != to:
+            raise MoveRefused(f"a portion is on its way to another store, with the identity {self.moving[0]}")
+        return self.moving[1]
+
+    def left(self, number: int) -> None:
+        if self.moving is None or self.moving[1].number != number:
+            return
+        for job in self.moving[1].jobs:
+            row = self.rows.pop(job.id)
+            if row.unique_key is not None:
+                del self.waiting_keys[job.kind, row.unique_key]
+            if row.failed_at is None:
+                self._end_hold(row)
+        self.moving = None
+
+    def arrive(self, portion: Portion, origin: str) -> bool:
+        if portion.number <= self.last_portion.get(origin, 0):
+            return False
+        taken = set(self.rows)
+        self._last_id = max([self._last_id, *(job.id for job in portion.jobs)])
+        for job in portion.jobs:
+            if job.id in taken:
+                self._last_id += 1
+            row = Row.of(job, self._last_id if job.id in taken else job.id)
+            self.rows[row.id] = row
+            if (job.kind, job.unique_key) not in self.waiting_keys:
+                self._take_key(row, job.unique_key)
+            if row.failed_at is None:
+                self._queue_up(row)
+            else:
+                self.failed[row.id] = row
+        self.rows = dict(sorted(self.rows.items()))
+        self.last_portion[origin] = portion.number
+        return True
+
+    def _mark(self, row: Row, token: int) -> None:
+        """Let a portion have a job: no claim, and nobody who looks for failed ones, finds it."""
+        row.token = token
+        if self.failed.pop(row.id, None) is None:
+            self._leave_line(row)
+            self._count(row)
+            row.held_until = _ON_ITS_WAY
 
     def _of_claim(self, id: int, token: int) -> Row | None:
         row = self.rows.get(id)

@@ -7,10 +7,11 @@ until the process ends: for tests, and for apps whose jobs may be lost with the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
 from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob, Which
+from fastqueue.moves import Moves, Portion
 from fastqueue.outcome import Settlement
 from fastqueue.store import Claim, Count, FailedJobs, Hits, Holds, Keep, RunPushed, Schedules, Store, Throttles
 from fastqueue.stores._kept import Kept
@@ -44,6 +45,7 @@ class MemoryStore(Store):
         self.holds = _MemoryHolds(kept)
         self.failed = _MemoryFailed(kept)
         self.throttles = _MemoryThrottles(kept)
+        self.moves = _MemoryMoves(kept)
 
     def again(self) -> MemoryStore:
         """Another store object on the same jobs, as another process has one on the same database."""
@@ -207,3 +209,25 @@ class _MemoryThrottles(Throttles):
 
     async def clear(self, key: str) -> None:
         self._kept.windows.pop(key, None)
+
+
+class _MemoryMoves(Moves):
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+
+    async def identity(self) -> str:
+        return self._kept.identity
+
+    async def leave(self, to: str, *, now: Moment, limit: int) -> Portion | None:
+        self._kept.lapse(now)
+        return self._kept.leave(to, limit)
+
+    async def left(self, number: int) -> None:
+        self._kept.left(number)
+
+    async def arrive(self, portion: Portion, *, origin: str) -> bool:
+        return self._kept.arrive(portion, origin)
+
+    async def record(self, runs: Mapping[str, Moment]) -> None:
+        recorded = self._kept.runs
+        recorded.update({name: max(run_at, recorded.get(name, run_at)) for name, run_at in runs.items()})

@@ -76,11 +76,11 @@ def ended(process: subprocess.Popen[str]) -> Answer:
     return Answer(process.returncode, out, err)
 
 
-def on_a_terminal(command: Command, *words: str, says: str = "") -> str:
+def on_a_terminal(command: Command, *words: str, says: str = "", app: str | None = "jobs_app:queue") -> str:
     """What a command shows on a terminal, on which somebody types; line ends as in a file."""
     ours, theirs = pty.openpty()
     with os.fdopen(ours, "rb+", buffering=0) as terminal:
-        process = command.start(*words, terminal=theirs)
+        process = command.start(*words, terminal=theirs, app=app)
         os.close(theirs)
         terminal.write(says.encode())
         shown = b""

@@ -59,6 +59,11 @@ async def flood(_: None) -> None:
         print("more than a pipe holds" * 1000)
 
 
+@queue.handle("once", unique=True)
+async def once(name: str) -> None:
+    print("once", name, flush=True)
+
+
 @queue.handle("nightly")
 async def nightly(_: None) -> None:
     print("nightly", file=sys.stderr)

@@ -90,19 +90,35 @@ async def test_status_counts_by_queue_and_kind(fastqueue: Command) -> None:
     assert (waiting["id"], waiting["waiting"] + waiting["delayed"]) == ("later/slow", 1)
 
 
-async def test_check_names_what_the_code_cannot_read(fastqueue: Command) -> None:
-    assert fastqueue("check").out == "Every job fits.\n"
-    await push_failed(fastqueue.url, "late", payload="[1]")
-    good = NewJob(kind="greet", payload='"Ada"', run_at=NOW)
-    await push(fastqueue.url, good, *[NewJob(kind="unheard of", payload="1", run_at=NOW)] * 2)
+@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url"])
+async def test_check_names_what_the_code_cannot_read(url: str, request: pytest.FixtureRequest) -> None:
+    fastqueue = Command(request.getfixturevalue(url))
+    later = 4_000_000_000_000
+    (failed,) = await push_failed(fastqueue.url, "late", payload="[1]")
+    delayed, _ = await push(
+        fastqueue.url,
+        NewJob(kind="greet", payload="{}", run_at=later),
+        NewJob(kind="greet", payload='"Ada"', run_at=NOW),
+    )
+    unheard_of = await push(fastqueue.url, *[NewJob(kind="unheard of", payload="1", run_at=NOW)] * 1_007)
 
     answer = fastqueue("check", "--json")
 
     unfit, unknown = json.loads(answer.out)
     assert answer.status == 1
-    assert (unfit["kind"], unfit["jobs"]) == ("greet", 1)
+    assert (unfit["id"], unfit["kind"], unfit["jobs"], unfit["of"]) == (failed, "greet", 2, 3)
+    assert (unfit["first"], unfit["states"]) == ([failed, delayed], {"failed": 1, "delayed": 1})
     assert "does not fit kind 'greet'" in unfit["reason"]
-    assert (unknown["kind"], unknown["jobs"]) == ("unheard of", 2)
+    assert (unknown["kind"], unknown["jobs"], unknown["first"]) == ("unheard of", 1_007, unheard_of[:5])
+
+
+async def test_check_says_how_many_jobs_it_has_read(fastqueue: Command) -> None:
+    assert fastqueue("check").out == "Every job fits: 0 jobs of 0 kinds.\n"
+    await push(fastqueue.url, *[NewJob(kind="greet", payload='"Ada"', run_at=NOW)] * 3)
+
+    answer = fastqueue("check")
+
+    assert (answer.status, answer.out) == (0, "Every job fits: 3 jobs of 1 kind.\n")
 
 
 def test_a_store_that_cannot_be_reached_is_exit_1(tmp_path: Path) -> None:

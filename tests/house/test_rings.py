@@ -41,11 +41,11 @@ RINGS = (
         " backoff schedule _cron _zones unique limits",
         third_party="pydantic pydantic_core typing_extensions",
     ),
-    Ring("the port", "joins store"),
+    Ring("the port", "joins moves store"),
     Ring("stores", "stores", third_party="asyncpg asyncmy redis"),
     Ring(
         "the road",
-        "queue push transaction inline home coalesce failures health worker",
+        "queue push transaction inline home coalesce failures move health worker",
         third_party="anyio typing_extensions",
     ),
     Ring("the root", "fastqueue"),

@@ -18,14 +18,15 @@ from tests.stores.mysql_rows import NOW, STATES, claimed, connected, job, opened
 
 STATEMENTS = [statement for statement in MySQLStatements(Tables(quote="`")) if statement.relies_on is not None]
 ROW: dict[str, Any] = {
-    **dict.fromkeys(("kind", "state", "queue", "unique_key", "error"), "mail0"),
+    **dict.fromkeys(("kind", "state", "queue", "unique_key", "error", "value"), "mail0"),
     "name": "1",
     "part": "",
     **dict.fromkeys(
         ("now", "until", "at", "before", "run_at", "due", "after_due", "after_at", "failed_at"), NOW - 500_000
     ),
     **dict.fromkeys(("id", "token", "after", "after_id", "attempts", "interruptions", "window_ms"), 1),
-    "since": 1,
+    **dict.fromkeys(("since", "first"), 1),
+    "last": 3,
     **dict.fromkeys(("limit", "portion"), 10),
     **dict.fromkeys(("lane", "mode"), 0),
     "everywhere": False,
@@ -55,6 +56,7 @@ def filled(request: pytest.FixtureRequest, mysql_server: str) -> Iterator[Cursor
                 seed(cursor, 4 if request.param == "small tables" else 2_000, f"mail{kind}", state)
         for table, columns in (("schedules", "slot, slot"), ("throttles", f"slot, slot, {NEVER}")):
             cursor.execute(f"INSERT INTO fastqueue_{table} SELECT {columns} FROM fastqueue_slots WHERE slot < 99")
+        cursor.execute("INSERT INTO fastqueue_meta (name, value) VALUES ('1', 'a line')")
         if request.param == "large tables, counted":
             cursor.execute("ANALYZE TABLE fastqueue_jobs, fastqueue_lanes, fastqueue_held_kinds")
         yield cursor

@@ -12,10 +12,10 @@ from tests.stores.postgres_rows import NOW, STATES, blocks, claimed, connected, 
 
 STATEMENTS = [statement for statement in Statements("postgres", Tables()) if statement.relies_on is not None]
 VALUES: dict[str, Any] = {
-    **dict.fromkeys(("name", "kind", "state", "queue", "payload", "unique_key"), "a"),
+    **dict.fromkeys(("name", "kind", "state", "queue", "payload", "unique_key", "value"), "a"),
     **dict.fromkeys(("options", "alone_key", "carried", "schedule", "error", "channel", "tag"), None),
     **dict.fromkeys(("now", "until", "at", "since", "before", "after_at", "run_at", "created_at"), NOW),
-    **dict.fromkeys(("id", "token", "mode", "after", "after_id", "window_ms", "hold_ms"), 1),
+    **dict.fromkeys(("id", "token", "mode", "after", "after_id", "first", "last", "window_ms", "hold_ms"), 1),
     **dict.fromkeys(("limit", "portion"), 10),
     **dict.fromkeys(("ids", "tokens", "gone_ids", "gone_tokens", "attempts", "interruptions"), (1, 2)),
     **dict.fromkeys(("dues", "failed_ats"), (NOW, None)),

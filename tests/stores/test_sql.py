@@ -14,7 +14,7 @@ STORES = Path(fastqueue.stores.__file__).parent
 DIALECTS = sorted(path.stem for path in (STORES / "sql").glob("*.sql"))
 VERBS = (
     *("meta", "lanes", "push", "claim", "settle", "give_back", "renew", "schedules", "hold_back"),
-    *("failed", "jobs", "counts", "throttles", "prune", "wakes"),
+    *("failed", "jobs", "moves", "counts", "throttles", "prune", "wakes"),
 )
 ALIKE = {
     "meta.current",
@@ -33,6 +33,15 @@ ALIKE = {
     "failed.run_again",
     "failed.forget",
     "jobs.page",
+    "moves.begin",
+    "moves.noted",
+    "moves.note",
+    "moves.first",
+    "moves.take",
+    "moves.leaving",
+    "moves.left",
+    "moves.taken",
+    "moves.arrive",
     "counts.all",
     "throttles.hit",
     "throttles.tries",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from fastqueue.job import Claimed, Moment, NewJob, Pushed, StoredJob, Which
+from fastqueue.moves import Portion
 from fastqueue.outcome import Ending, Settlement
 from fastqueue.store import Claim, FailedJobs, Hits, Holds, RunPushed, Schedules, Throttles
 from fastqueue.stores._kept import Kept, Row
@@ -803,3 +804,61 @@ class ReadsTheCountThenWrites(_Changed):
             return hits
 
         _replace(self.throttles, "hit", read_then_written)
+
+
+@found_by("M1")
+class TheErrorStays(Kept):
+    def leave(self, to: str, limit: int) -> Portion | None:
+        portion = super().leave(to, limit)
+        return portion and Portion(portion.number, [replace(job, error=None) for job in portion.jobs])
+
+
+@found_by("M2")
+class WhatLeavesIsStillInItsLane(Kept):
+    def _mark(self, row: Row, token: int) -> None:
+        super()._mark(row, token)
+        if row.failed_at is None:
+            self._queue_up(row)
+
+    def left(self, number: int) -> None:
+        for job in self.moving[1].jobs if self.moving and self.moving[1].number == number else ():
+            if job.failed_at is None:
+                self._leave_line(self.rows[job.id])
+        super().left(number)
+
+
+@found_by("M3")
+class TakesAnotherPortionMeanwhile(Kept):
+    def leave(self, to: str, limit: int) -> Portion | None:
+        self.moving = None
+        return super().leave(to, limit)
+
+
+@found_by("M4")
+class AnyPortionHasLeft(Kept):
+    def left(self, number: int) -> None:
+        if self.moving is not None:
+            super().left(self.moving[1].number)
+
+
+@found_by("M5")
+class APortionArrivesAgain(Kept):
+    def arrive(self, portion: Portion, origin: str) -> bool:
+        self.last_portion.clear()
+        return super().arrive(portion, origin)
+
+
+@found_by("M6")
+class JobsArriveWithNewIds(Kept):
+    def arrive(self, portion: Portion, origin: str) -> bool:
+        jobs = [replace(job, id=self._last_id + n) for n, job in enumerate(portion.jobs, 1)]
+        return super().arrive(Portion(portion.number, jobs), origin)
+
+
+@found_by("M7")
+class RunsAreRecordedBackwards(_Changed):
+    def change(self, kept: Kept) -> None:
+        async def record(runs: Mapping[str, Moment]) -> None:
+            kept.runs.update(runs)
+
+        _replace(self.moves, "record", record)

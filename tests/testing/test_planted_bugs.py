@@ -17,16 +17,23 @@ WITHOUT_A_RACE = {
 
 NOT_IN_A_HISTORY = {
     "APageBeginsAfterItsMoment",
+    "APortionArrivesAgain",
+    "AnyPortionHasLeft",
     "EachObjectHasItsOwnJobs",
     "ErrorsAreComparedWithoutCapitals",
     "HearsOnlyOfItsOwnZoneData",
+    "JobsArriveWithNewIds",
     "KeysIgnoreCase",
     "LooksAtTheFirstHundred",
     "PushesOneByOne",
     "RecordsARunBeforeItsJob",
     "RewritesPayloads",
+    "RunsAreRecordedBackwards",
+    "TakesAnotherPortionMeanwhile",
+    "TheErrorStays",
+    "WhatLeavesIsStillInItsLane",
 }
-"""What takes more than one store object, other letters, more jobs, a choice of them or a failure to be seen."""
+"""What takes more than one store object, other letters, more jobs, a choice of them, a move or a failure."""
 
 
 def fresh(make: Callable[[], MemoryStore]) -> Callable[[], AbstractAsyncContextManager[MakeStore]]:

@@ -15,7 +15,7 @@ from fastqueue.stores.mysql._address import Address, refuse_old
 if TYPE_CHECKING:
     from asyncmy.connection import Connection
 
-__all__ = ["Connections", "Execute", "Pool", "contended", "driver"]
+__all__ = ["Connections", "Execute", "Pool", "contended", "driver", "duplicate"]
 
 Execute: TypeAlias = Callable[[Call], Awaitable[Got]]
 """Runs a statement on a connection."""
@@ -44,7 +44,7 @@ _NOTHING = Call(Statement("nothing", "DO 0"), {})
 _PAUSE = Call(Statement("pause", "DO SLEEP(0.001)"), {})
 _READ_COMMITTED = Call(Statement("level", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), {})
 
-_DEADLOCK, _LOCK_WAIT = 1213, 1205
+_DEADLOCK, _LOCK_WAIT, _DUPLICATE = 1213, 1205, 1062
 
 _OUTAGES = {
     *(1021, 1037, 1038, 1041, 1114),  # out of disk, memory, room in the table
@@ -78,6 +78,11 @@ def contended(error: StoreUnavailable) -> bool:
 def kept_waiting(error: StoreUnavailable) -> bool:
     """Whether it was for a lock that did not come in time."""
     return _number(error.__cause__) == _LOCK_WAIT
+
+
+def duplicate(error: BaseException) -> bool:
+    """Whether a row has the key already that was to be inserted."""
+    return _number(error) == _DUPLICATE
 
 
 class Pool:

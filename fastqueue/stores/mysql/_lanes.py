@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from fastqueue.job import NewJob
+from fastqueue.moves import MovedJob
 from fastqueue.stores._sql import Call, Steps
 from fastqueue.stores.mysql._access import Access
 
@@ -30,12 +31,12 @@ class Lanes:
         """Know nothing: the tables may be others by now."""
         self._known.clear()
 
-    async def ready(self, jobs: Sequence[NewJob]) -> None:
+    async def ready(self, jobs: Sequence[NewJob | MovedJob]) -> None:
         """See that the lanes of jobs that are about to be pushed are there."""
         if self._lacking(jobs):
             await self._access.each(self._access.here.looks, lambda: self.steps(jobs))
 
-    def steps(self, jobs: Sequence[NewJob]) -> Steps[None]:
+    def steps(self, jobs: Sequence[NewJob | MovedJob]) -> Steps[None]:
         """The same, by `fresh` calls."""
         if not self._lacking(jobs):
             return
@@ -50,6 +51,6 @@ class Lanes:
             yield Call(statements["lanes.add"], {"rows": rows}, fresh=True)
             self._known.update(lacking)
 
-    def _lacking(self, jobs: Iterable[NewJob]) -> list[Key]:
+    def _lacking(self, jobs: Iterable[NewJob | MovedJob]) -> list[Key]:
         """Those not known to be there, sorted, so that no two stores that write them wait for each other."""
         return sorted({(job.queue, job.kind, job.mode, "") for job in jobs} - self._known)

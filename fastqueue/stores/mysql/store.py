@@ -22,6 +22,7 @@ from fastqueue.stores.mysql._home import MySQLHome
 from fastqueue.stores.mysql._inspects import MySQLInspects
 from fastqueue.stores.mysql._lanes import Lanes
 from fastqueue.stores.mysql._migrates import MySQLMigrates
+from fastqueue.stores.mysql._moves import MySQLMoves
 from fastqueue.stores.mysql._names import refuse_long_names
 from fastqueue.stores.mysql._push import needs_transaction, push_steps
 from fastqueue.stores.mysql._settle import give_back_steps, renew_steps, settle_steps
@@ -75,6 +76,7 @@ class MySQLStore(Store):
         self.failed = MySQLFailedJobs(access)
         self.throttles = MySQLThrottles(access)
         self.time = MySQLTime(access)
+        self.moves = MySQLMoves(access, self._lanes, self.identity)
         self.joins = SQLJoins(MySQLHome(access, self.push_steps, self.beside))
         self.migrates = self._tables = MySQLMigrates(access)
         self.inspects = MySQLInspects(access, size=pool_size)

@@ -26,6 +26,7 @@ from fastqueue.stores.postgres._faculties import (
 from fastqueue.stores.postgres._home import PostgresHome
 from fastqueue.stores.postgres._inspects import PostgresInspects
 from fastqueue.stores.postgres._migrates import PostgresMigrates
+from fastqueue.stores.postgres._moves import PostgresMoves
 from fastqueue.stores.postgres._push import push_steps
 from fastqueue.stores.postgres._settle import give_back, renew, settle
 from fastqueue.stores.postgres._wakes import PostgresWakes
@@ -100,6 +101,7 @@ class PostgresStore(Store):
         self.throttles = PostgresThrottles(access)
         self.time = PostgresTime(access)
         self.wakes = wakes = PostgresWakes(access)
+        self.moves = PostgresMoves(access, self.identity)
         self.joins = SQLJoins(PostgresHome(access, self.push_steps))
         self.migrates = self._tables = PostgresMigrates(access)
         self.inspects = PostgresInspects(access, wakes, size=pool_size)

@@ -127,11 +127,11 @@ SELECT id, kind, unique_key FROM {jobs} FORCE INDEX (PRIMARY)
 WHERE id IN (:ids) AND unique_key IS NOT NULL ORDER BY id FOR UPDATE;
 
 -- name: push.move
--- Waiting jobs take other times.
+-- Waiting jobs take other times; one that is on its way to another store is not claimed here for that.
 -- relies on: primary key
 UPDATE ([SELECT :id AS id, :run_at AS run_at| UNION ALL ]) moved
 STRAIGHT_JOIN {jobs} j FORCE INDEX (PRIMARY) ON j.id = moved.id
-SET j.run_at = moved.run_at, j.due = moved.run_at;
+SET j.due = IF(j.held_until < 9223372036854775807, j.due, moved.run_at), j.run_at = moved.run_at;
 
 -- name: claim.look
 -- The lanes of some kinds; for each, until when its kind is held back, when its first job is due, and when the first
@@ -312,9 +312,10 @@ WHERE failed_at >= :since AND failed_at < :before AND failed_at <= :after_at
 ORDER BY failed_at DESC, id DESC LIMIT :limit;
 
 -- name: failed.these
--- Those of some jobs that have failed, locked.
+-- Those of some jobs that have failed and are not on their way to another store, locked.
 -- relies on: primary key
-SELECT id FROM {jobs} FORCE INDEX (PRIMARY) WHERE id IN (:ids) AND failed_at IS NOT NULL ORDER BY id FOR UPDATE;
+SELECT id FROM {jobs} FORCE INDEX (PRIMARY)
+WHERE id IN (:ids) AND failed_at IS NOT NULL AND token = 0 ORDER BY id FOR UPDATE;
 
 -- name: failed.run_again
 -- They go back to their lanes, with no attempts.
@@ -345,6 +346,65 @@ WHERE id > :after AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR que
     END
 )
 ORDER BY id LIMIT :limit;
+
+-- name: moves.begin
+-- A line about moves is there, and locked.
+-- relies on: primary key
+INSERT INTO {meta} (name, value) VALUES (:name, '') ON DUPLICATE KEY UPDATE value = value;
+
+-- name: moves.noted
+-- What a line says.
+-- relies on: primary key
+SELECT value FROM {meta} WHERE name = :name;
+
+-- name: moves.note
+-- A line says something else.
+-- relies on: primary key
+UPDATE {meta} SET value = :value WHERE name = :name;
+
+-- name: moves.first
+-- The first jobs that no claim holds; what is on its way is held until 9223372036854775806.
+-- relies on: primary key
+SELECT id FROM {jobs} FORCE INDEX (PRIMARY)
+WHERE id > 0 AND (held_until <= :now OR held_until = 9223372036854775807) ORDER BY id LIMIT :limit;
+
+-- name: moves.take
+-- Those that no claim holds among some jobs are on their way, by the number of their portion. A failed one is where no
+-- claim finds it already.
+-- relies on: primary key
+UPDATE {jobs} FORCE INDEX (PRIMARY) SET
+    token = :token, due = 9223372036854775807,
+    held_until = CASE WHEN failed_at IS NULL THEN 9223372036854775806 ELSE held_until END
+WHERE id BETWEEN :first AND :last AND (held_until <= :now OR held_until = 9223372036854775807);
+
+-- name: moves.leaving
+-- The jobs of a portion, whole.
+-- relies on: primary key
+SELECT
+    id, queue, kind, mode, part, run_at, hold_ms, attempts, interruptions,
+    payload, options, unique_key, alone_key, carried, schedule, error, failed_at, created_at
+FROM {jobs} FORCE INDEX (PRIMARY) WHERE id BETWEEN :first AND :last AND token = :token ORDER BY id;
+
+-- name: moves.left
+-- The jobs of a portion are deleted.
+-- relies on: primary key
+DELETE FROM {jobs} WHERE id BETWEEN :first AND :last AND token = :token;
+
+-- name: moves.taken
+-- The ids between two that jobs have.
+-- relies on: primary key
+SELECT id FROM {jobs} FORCE INDEX (PRIMARY) WHERE id BETWEEN :first AND :last;
+
+-- name: moves.arrive
+-- Jobs are kept as they left another store.
+-- relies on: nothing
+INSERT INTO {jobs} (
+    id, queue, kind, mode, part, run_at, due, hold_ms, attempts, interruptions, payload, options, unique_key,
+    alone_key, carried, schedule, error, failed_at, created_at
+) VALUES [(
+    :id, :queue, :kind, :mode, :part, :run_at, :due, :hold_ms, :attempts, :interruptions, :payload, :options,
+    :unique_key, :alone_key, :carried, :schedule, :error, :failed_at, :created_at
+)|, ];
 
 -- name: counts.all
 -- How many jobs of each queue and kind are in each state.

@@ -115,6 +115,7 @@ WITH made AS MATERIALIZED (
             THEN excluded.run_at ELSE j.run_at
         END,
         due = CASE
+            WHEN j.held_until < 9223372036854775807 THEN j.due
             WHEN (excluded.kind, excluded.unique_key) IN (SELECT m.kind, m.unique_key FROM i m WHERE m.latest)
             THEN excluded.run_at ELSE j.run_at
         END
@@ -191,6 +192,12 @@ SELECT
     CASE WHEN :channel::text IS NOT NULL THEN pg_notify(:channel::text, :tag::text) END
 FROM recorded r;
 
+-- name: schedules.record
+-- A run's moment, when it is later than the one recorded.
+-- relies on: schedules_pkey
+INSERT INTO {schedules} AS s (name, run_at) VALUES (:name::text, :run_at::bigint)
+ON CONFLICT (name) DO UPDATE SET run_at = excluded.run_at WHERE s.run_at < excluded.run_at;
+
 -- name: schedules.one
 -- The moment recorded for a schedule.
 -- relies on: schedules_pkey
@@ -240,7 +247,7 @@ ORDER BY failed_at DESC, id DESC LIMIT :limit::bigint;
 -- relies on: jobs_pkey
 WITH again AS (
     UPDATE {jobs} SET failed_at = NULL, run_at = :at::bigint, due = :at::bigint, attempts = 0, interruptions = 0
-    WHERE id = ANY (:ids::bigint[]) AND coalesce(failed_at, 9223372036854775807) < 9223372036854775807
+    WHERE id = ANY (:ids::bigint[]) AND coalesce(failed_at, 9223372036854775807) < 9223372036854775807 AND token = 0
     RETURNING id
 )
 SELECT
@@ -252,7 +259,7 @@ FROM again;
 -- Failed jobs are deleted.
 -- relies on: jobs_pkey
 DELETE FROM {jobs}
-WHERE id = ANY (:ids::bigint[]) AND coalesce(failed_at, 9223372036854775807) < 9223372036854775807
+WHERE id = ANY (:ids::bigint[]) AND coalesce(failed_at, 9223372036854775807) < 9223372036854775807 AND token = 0
 RETURNING id;
 
 -- name: jobs.page
@@ -271,6 +278,90 @@ WHERE id > :after::bigint AND (:kind::text IS NULL OR kind = :kind::text)
         ELSE 'waiting'
     END)
 ORDER BY id LIMIT :limit::bigint;
+
+-- name: moves.begin
+-- A line about moves is there, and locked.
+-- relies on: meta_pkey
+INSERT INTO {meta} AS m (name, value) VALUES (:name::text, '') ON CONFLICT (name) DO UPDATE SET value = m.value;
+
+-- name: moves.noted
+-- What a line says.
+-- relies on: meta_pkey
+SELECT value FROM {meta} WHERE name = :name::text;
+
+-- name: moves.note
+-- A line says something else.
+-- relies on: meta_pkey
+UPDATE {meta} SET value = :value::text WHERE name = :name::text;
+
+-- name: moves.first
+-- The first jobs that no claim holds; what is on its way is held until 9223372036854775806.
+-- relies on: jobs_pkey
+SELECT id FROM {jobs}
+WHERE id > 0 AND (held_until <= :now::bigint OR held_until = 9223372036854775807) ORDER BY id LIMIT :limit::bigint;
+
+-- name: moves.take
+-- Those that no claim holds among some jobs are on their way, by the number of their portion. A failed one is where no
+-- claim finds it already.
+-- relies on: jobs_pkey
+UPDATE {jobs} SET
+    token = :token::bigint, due = 9223372036854775807,
+    held_until = CASE WHEN failed_at IS NULL THEN 9223372036854775806 ELSE held_until END
+WHERE id BETWEEN :first::bigint AND :last::bigint AND (held_until <= :now::bigint OR held_until = 9223372036854775807);
+
+-- name: moves.leaving
+-- The jobs of a portion, whole.
+-- relies on: jobs_pkey
+SELECT
+    id, queue, kind, mode, part, run_at, hold_ms, attempts, interruptions,
+    payload, options, unique_key, alone_key, carried, schedule, error, failed_at, created_at
+FROM {jobs} WHERE id BETWEEN :first::bigint AND :last::bigint AND token = :token::bigint ORDER BY id;
+
+-- name: moves.left
+-- The jobs of a portion are deleted.
+-- relies on: jobs_pkey
+DELETE FROM {jobs} WHERE id BETWEEN :first::bigint AND :last::bigint AND token = :token::bigint;
+
+-- name: moves.taken
+-- The ids between two that jobs have.
+-- relies on: jobs_pkey
+SELECT id FROM {jobs} WHERE id BETWEEN :first::bigint AND :last::bigint;
+
+-- name: moves.waiting
+-- The job that waits with a key.
+-- relies on: jobs_unique
+SELECT id FROM {jobs} WHERE kind = :kind::text AND unique_key = :unique_key::text;
+
+-- name: moves.alone
+-- Nobody pushes, and so nobody is given an id, until the end of the transaction.
+-- relies on: nothing
+LOCK TABLE {jobs} IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: moves.ids
+-- The ids up to one are given.
+-- relies on: nothing
+SELECT setval('{jobs_id_seq}'::regclass, greatest(last_value, :last::bigint)) FROM {jobs_id_seq};
+
+-- name: moves.arrive
+-- Jobs are kept as they left another store.
+-- relies on: nothing
+INSERT INTO {jobs} (
+    id, queue, kind, mode, part, run_at, due, hold_ms, attempts, interruptions, payload, options, unique_key,
+    alone_key, carried, schedule, error, failed_at, created_at
+)
+SELECT
+    coalesce(i.id, nextval('{jobs_id_seq}'::regclass)), i.queue, i.kind, i.mode, i.part, i.run_at, i.due,
+    i.hold_ms, i.attempts, i.interruptions, i.payload, i.options, i.unique_key, i.alone_key, i.carried,
+    i.schedule, i.error, i.failed_at, i.created_at
+FROM unnest(
+    :id::bigint[], :queue::text[], :kind::text[], :mode::int[], :part::text[], :run_at::bigint[], :due::bigint[],
+    :hold_ms::bigint[], :attempts::int[], :interruptions::int[], :payload::text[], :options::text[],
+    :unique_key::text[], :alone_key::text[], :carried::text[], :schedule::text[], :error::text[],
+    :failed_at::bigint[], :created_at::bigint[]
+) i(
+    id, queue, kind, mode, part, run_at, due, hold_ms, attempts, interruptions, payload, options, unique_key,
+    alone_key, carried, schedule, error, failed_at, created_at
+);
 
 -- name: counts.all
 -- How many jobs of each queue and kind are in each state.

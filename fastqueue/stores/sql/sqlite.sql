@@ -99,9 +99,10 @@ INSERT INTO {jobs} (
 SELECT id FROM {jobs} WHERE kind = :kind AND unique_key = :unique_key;
 
 -- name: push.move
--- The waiting job takes another time.
+-- The waiting job takes another time; one that is on its way to another store is not claimed here for that.
 -- relies on: primary key
-UPDATE {jobs} SET run_at = :run_at, due = :run_at WHERE id = :id;
+UPDATE {jobs} SET run_at = :run_at, due = CASE WHEN held_until < 9223372036854775807 THEN due ELSE :run_at END
+WHERE id = :id;
 
 -- name: claim.lost
 -- Whether a hold of one of these kinds is over and its job not yet back in its lane.
@@ -230,12 +231,12 @@ ORDER BY failed_at DESC, id DESC LIMIT :limit;
 -- A failed job goes back to its lane, with no attempts.
 -- relies on: primary key
 UPDATE {jobs} SET failed_at = NULL, run_at = :at, due = :at, attempts = 0, interruptions = 0
-WHERE id = :id AND failed_at IS NOT NULL;
+WHERE id = :id AND failed_at IS NOT NULL AND token = 0;
 
 -- name: failed.forget
 -- A failed job is deleted.
 -- relies on: primary key
-DELETE FROM {jobs} WHERE id = :id AND failed_at IS NOT NULL;
+DELETE FROM {jobs} WHERE id = :id AND failed_at IS NOT NULL AND token = 0;
 
 -- name: jobs.page
 -- The jobs after an id, in one state or any.
@@ -253,6 +254,65 @@ WHERE id > :after AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR que
     END
 )
 ORDER BY id LIMIT :limit;
+
+-- name: moves.begin
+-- A line about moves is there, and locked.
+-- relies on: primary key
+INSERT INTO {meta} (name, value) VALUES (:name, '') ON CONFLICT (name) DO NOTHING;
+
+-- name: moves.noted
+-- What a line says.
+-- relies on: primary key
+SELECT value FROM {meta} WHERE name = :name;
+
+-- name: moves.note
+-- A line says something else.
+-- relies on: primary key
+UPDATE {meta} SET value = :value WHERE name = :name;
+
+-- name: moves.first
+-- The first jobs that no claim holds; what is on its way is held until 9223372036854775806.
+-- relies on: primary key
+SELECT id FROM {jobs}
+WHERE id > 0 AND (held_until <= :now OR held_until = 9223372036854775807) ORDER BY id LIMIT :limit;
+
+-- name: moves.take
+-- Those that no claim holds among some jobs are on their way, by the number of their portion. A failed one is where no
+-- claim finds it already.
+-- relies on: primary key
+UPDATE {jobs} SET
+    token = :token, due = 9223372036854775807,
+    held_until = CASE WHEN failed_at IS NULL THEN 9223372036854775806 ELSE held_until END
+WHERE id BETWEEN :first AND :last AND (held_until <= :now OR held_until = 9223372036854775807);
+
+-- name: moves.leaving
+-- The jobs of a portion, whole.
+-- relies on: primary key
+SELECT
+    id, queue, kind, mode, part, run_at, hold_ms, attempts, interruptions,
+    payload, options, unique_key, alone_key, carried, schedule, error, failed_at, created_at
+FROM {jobs} WHERE id BETWEEN :first AND :last AND token = :token ORDER BY id;
+
+-- name: moves.left
+-- The jobs of a portion are deleted.
+-- relies on: primary key
+DELETE FROM {jobs} WHERE id BETWEEN :first AND :last AND token = :token;
+
+-- name: moves.taken
+-- The ids between two that jobs have.
+-- relies on: primary key
+SELECT id FROM {jobs} WHERE id BETWEEN :first AND :last;
+
+-- name: moves.arrive
+-- Jobs are kept as they left another store.
+-- relies on: nothing
+INSERT INTO {jobs} (
+    id, queue, kind, mode, part, run_at, due, hold_ms, attempts, interruptions, payload, options, unique_key,
+    alone_key, carried, schedule, error, failed_at, created_at
+) VALUES (
+    :id, :queue, :kind, :mode, :part, :run_at, :due, :hold_ms, :attempts, :interruptions, :payload, :options,
+    :unique_key, :alone_key, :carried, :schedule, :error, :failed_at, :created_at
+);
 
 -- name: counts.all
 -- How many jobs of each queue and kind are in each state.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 from fastqueue.job import Moment, NewJob, Pushed
 from fastqueue.stores._rows import new_job_values
 from fastqueue.stores._sql import Call, Statements, Steps
 
-__all__ = ["push_steps"]
+__all__ = ["portions", "push_steps"]
+
+T = TypeVar("T")
 
 SIZES = (100, 10, 1)
 """How many rows an insert may have: few texts, so that each is prepared once; a hundred is as fast as a thousand."""
@@ -26,7 +29,7 @@ def push_steps(statements: Statements, jobs: Sequence[NewJob], now: Moment) -> S
             for job in run:
                 pushed.append((yield from _push_unique(statements, job, now)))
         else:
-            for portion in _portions(list(run)):
+            for portion in portions(list(run)):
                 pushed += yield from _push_plain(statements, portion, now)
     return pushed
 
@@ -51,7 +54,8 @@ def _push_unique(statements: Statements, job: NewJob, now: Moment) -> Steps[Push
     return Pushed(id, new=False)
 
 
-def _portions(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
+def portions(jobs: Sequence[T]) -> Iterator[Sequence[T]]:
+    """What inserts of many rows are made for, cut into the sizes that they may have."""
     begin = 0
     for size in SIZES:
         while len(jobs) - begin >= size:

@@ -21,6 +21,7 @@ from fastqueue.stores.sqlite._faculties import SQLiteFailedJobs, SQLiteHolds, SQ
 from fastqueue.stores.sqlite._home import SQLiteHome
 from fastqueue.stores.sqlite._inspects import SQLiteInspects
 from fastqueue.stores.sqlite._migrates import SQLiteMigrates
+from fastqueue.stores.sqlite._moves import SQLiteMoves
 from fastqueue.stores.sqlite._push import push_steps
 from fastqueue.stores.sqlite._settle import give_back, renew, settle
 from fastqueue.stores.sqlite._wakes import SQLiteWakes
@@ -78,6 +79,7 @@ class SQLiteStore(Store):
         self.throttles = SQLiteThrottles(self._access)
         self.wakes = SQLiteWakes(self._access)
         self.joins = SQLJoins(SQLiteHome(self.path, tables, self.push_steps, partial(connect, movable=True)))
+        self.moves = SQLiteMoves(self._access, self.statements, self.identity)
         self.migrates = self._tables = SQLiteMigrates(self._access, self.statements, tables)
         self.inspects = SQLiteInspects(self._access)
 

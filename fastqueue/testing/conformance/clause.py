@@ -11,7 +11,9 @@ from fastqueue.store import Keep
 
 __all__ = ["Marks", "Need", "Way", "clause", "clause_id", "marks"]
 
-Need: TypeAlias = Keep | Literal["schedules", "holds", "failed", "joins", "wakes", "throttles", "time", "migrates"]
+Need: TypeAlias = (
+    Keep | Literal["schedules", "holds", "failed", "joins", "wakes", "throttles", "time", "migrates", "moves"]
+)
 """What a push may ask, or the name of a faculty."""
 
 Way: TypeAlias = Literal["tasks", "processes", "short", "long"]

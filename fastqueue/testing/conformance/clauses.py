@@ -12,6 +12,7 @@ from fastqueue.testing.conformance.joins import JoinClauses
 from fastqueue.testing.conformance.latest import LatestClauses
 from fastqueue.testing.conformance.looking import LookingClauses
 from fastqueue.testing.conformance.model import ModelClauses
+from fastqueue.testing.conformance.moves import MoveClauses
 from fastqueue.testing.conformance.one_at_a_time import OneAtATimeClauses
 from fastqueue.testing.conformance.races import RaceClauses
 from fastqueue.testing.conformance.schedules import ScheduleClauses
@@ -35,6 +36,7 @@ class AllClauses(
     FailedClauses,
     CarryClauses,
     ThrottleClauses,
+    MoveClauses,
     LookingClauses,
     FacultyClauses,
     JoinClauses,

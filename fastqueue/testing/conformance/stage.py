@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any, TypeAlias, TypeVar
 
 from fastqueue.job import Claimed, Moment, NewJob, Pushed, StoredJob
+from fastqueue.moves import Moves
 from fastqueue.outcome import Settlement
 from fastqueue.store import FailedJobs, Holds, Joins, Keep, Schedules, Store, Throttles
 from fastqueue.testing.conformance import crew
@@ -225,6 +226,10 @@ class Stage:
     @property
     def throttles(self) -> Throttles:
         return _there(self.store.throttles)
+
+    @property
+    def moves(self) -> Moves:
+        return _there(self.store.moves)
 
     @property
     def joins(self) -> Joins:

@@ -1,0 +1,63 @@
+"""Moves: keys are looked for under the locks of their slots, and lanes are there before their jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from fastqueue.errors import StoreUnavailable
+from fastqueue.moves import MovedJob, Portion
+from fastqueue.stores._moves import Key, SQLMoves
+from fastqueue.stores._sql import Call, Steps
+from fastqueue.stores.mysql._access import TRIES, Access
+from fastqueue.stores.mysql._connections import duplicate
+from fastqueue.stores.mysql._lanes import Lanes
+from fastqueue.stores.mysql._push import lock_slots, look
+
+__all__ = ["MySQLMoves"]
+
+R = TypeVar("R")
+
+CHARACTERS = 1_000_000
+"""The most characters of one insert: the server refuses statements of more than 16 MiB."""
+
+
+class MySQLMoves(SQLMoves):
+    """Jobs that leave and arrive."""
+
+    def __init__(self, access: Access, lanes: Lanes, identity: Callable[[], Awaitable[str]]) -> None:
+        super().__init__(access.statements, identity)
+        self._access = access
+        self._lanes = lanes
+
+    async def _ready(self, jobs: Sequence[MovedJob]) -> None:
+        await self._lanes.ready(jobs)
+
+    async def arrive(self, portion: Portion, *, origin: str) -> bool:
+        # A push may be given an id after it was seen to be free; then the portion is refused, and tried again.
+        for _ in range(TRIES):
+            try:
+                return await super().arrive(portion, origin=origin)
+            except Exception as error:
+                if not duplicate(error):
+                    raise
+        raise StoreUnavailable("pushes take the ids of the jobs that arrive; move them when fewer are pushed")
+
+    async def _together(self, steps: Callable[[], Steps[R]]) -> R:
+        return await self._access.together(self._access.here.others, steps)
+
+    def _waiting(self, keys: Sequence[Key]) -> Steps[set[Key]]:
+        yield from lock_slots(self._statements, keys)
+        return set((yield from look(self._statements, keys)).values())
+
+    def _keep(self, rows: Sequence[Mapping[str, Any]]) -> Steps[None]:
+        portion: list[Mapping[str, Any]] = []
+        characters = 0
+        for row in rows:
+            size = sum(len(value) for value in row.values() if isinstance(value, str))
+            if portion and characters + size > CHARACTERS:
+                yield Call(self._statements["moves.arrive"], {"rows": portion})
+                portion, characters = [], 0
+            portion.append(row)
+            characters += size
+        yield Call(self._statements["moves.arrive"], {"rows": portion})
