@@ -71,7 +71,7 @@ STRANGER = Claim(
             queue="default",
             payload="1",
             run_at=0,
-            held_until=0,
+            held_until=10**15,
             hold_ms=1,
             attempts=1,
         )
