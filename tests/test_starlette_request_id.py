@@ -245,7 +245,7 @@ async def test_the_lifespan_passes_the_middleware_untouched() -> None:
 
 
 @pytest.mark.parametrize("ours_is", ["outside", "inside"])
-@pytest.mark.parametrize("path", ["/push", "/push_sync"])
+@pytest.mark.parametrize("path", ["/push", "/push_sync", "/stream", "/stream_sync", "/background"])
 def test_a_job_has_the_id_of_the_request_that_pushed_it(path: str, ours_is: str) -> None:
     queue = Queue(MemoryStore(), carry=[CarryRequestID()])
     ran: SimpleQueue[str | None] = SimpleQueue()
@@ -272,10 +272,38 @@ def test_a_job_has_the_id_of_the_request_that_pushed_it(path: str, ours_is: str)
     def push_sync() -> None:
         note.push_sync(1)
 
+    @app.get("/stream")
+    async def push_in_stream() -> StreamingResponse:
+        async def body() -> AsyncGenerator[str]:
+            await note.push(1)
+            yield "pushed"
+
+        return StreamingResponse(body())
+
+    @app.get("/stream_sync")
+    async def push_in_sync_stream() -> StreamingResponse:
+        def body() -> Iterator[str]:
+            note.push_sync(1)
+            yield "pushed"
+
+        return StreamingResponse(body())
+
+    @app.get("/background")
+    async def push_in_background(tasks: BackgroundTasks) -> None:
+        tasks.add_task(note.push_sync, 1)
+
+    @app.websocket("/socket")
+    async def push_in_socket(socket: WebSocket) -> None:
+        await socket.accept()
+        await note.push(1)
+        await socket.close()
+
     with TestClient(app) as started:
         for _ in range(2):
             response = started.get(path)
             assert ran.get(timeout=20) == response.headers[HEADER]
+        with started.websocket_connect("/socket", headers={HEADER: "from-the-socket"}):
+            assert ran.get(timeout=20) == "from-the-socket"
 
 
 async def test_a_job_pushed_outside_any_request_has_no_id() -> None:
