@@ -13,7 +13,7 @@ from tests.faults.proxy import Proxy
 from tests.faults.site import Site
 from tests.faults.worker import HOLD
 
-__all__ = ["ON_ANY_STORE", "ON_A_SERVER", "Scenario"]
+__all__ = ["ON_ANY_STORE", "ON_A_SERVER", "Scenario", "crashes"]
 
 Scenario: TypeAlias = Callable[[Site, float], Awaitable[None]]
 
@@ -90,6 +90,20 @@ async def slow(site: Site, seconds: float) -> None:
     await asyncio.sleep(seconds)
     _line(site).delay = 0
     site.harmed(since)
+
+
+async def crashes(site: Site, seconds: float) -> None:
+    """The server itself ends without warning, and is started again."""
+    assert site.server is not None
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        await asyncio.sleep(random.uniform(0.2, 1))
+        since = time.time()
+        await asyncio.to_thread(site.server.end)
+        await asyncio.sleep(random.choice([0, 1]))
+        await asyncio.to_thread(site.server.start)
+        site.harmed(since)
+        await site.until("end", 20)
 
 
 def _line(site: Site) -> Proxy:

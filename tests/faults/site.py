@@ -14,6 +14,7 @@ from pathlib import Path
 from fastqueue.stores import store_of
 from tests.faults.ledger import Figures, Harm, Ledger, judged
 from tests.faults.proxy import Proxy
+from tests.faults.servers import Server
 
 __all__ = ["Site"]
 
@@ -31,14 +32,15 @@ class Site:
         workers: The processes that run jobs.
         harms: The faults so far.
         line: What the processes reach the server by; None: they reach it directly.
+        server: The server, when it is the site's own.
     """
 
-    def __init__(self, url: str, folder: Path, *, line: Proxy | None = None) -> None:
+    def __init__(self, url: str, folder: Path, *, line: Proxy | None = None, server: Server | None = None) -> None:
         self.url = url
         self.ledger = Ledger(folder / "ledger")
         self.workers: list[subprocess.Popen[bytes]] = []
         self.harms: list[Harm] = []
-        self.line = line
+        self.line, self.server = line, server
         self._pusher: subprocess.Popen[bytes] | None = None
 
     @asynccontextmanager

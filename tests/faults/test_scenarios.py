@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.proxy import proxied
-from tests.faults.scenarios import ON_A_SERVER, ON_ANY_STORE, Scenario
+from tests.faults.scenarios import ON_A_SERVER, ON_ANY_STORE, Scenario, crashes
+from tests.faults.servers import server_of
 from tests.faults.site import Site
 
 pytestmark = pytest.mark.processes
@@ -54,4 +55,16 @@ async def test_nothing_is_lost_on_a_line_that_has(
         site = Site(line.url, tmp_path, line=line)
         async with site.under_load():
             await scenario(site, seconds)
+    judge(site)
+
+
+@pytest.mark.parametrize("seconds", SECONDS)
+@pytest.mark.parametrize("store", SERVERS)
+async def test_nothing_that_was_acknowledged_is_lost_when_the_server_itself_crashes(
+    store: str, seconds: float, tmp_path: Path
+) -> None:
+    with server_of(store) as server:
+        site = Site(server.url, tmp_path, server=server)
+        async with site.under_load():
+            await crashes(site, seconds)
     judge(site)

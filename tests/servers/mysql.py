@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from tests.servers.throwaway import find_program, free_port, sandbox
+from tests.servers.throwaway import Sandbox, find_program, free_port, sandbox
 
 STANDARD = "mysql://root@127.0.0.1:3306/mysql"
 
@@ -44,20 +45,35 @@ def system_binaries() -> Binaries | None:
 def launched(binaries: Binaries) -> Generator[str]:
     """A throwaway server, quick because it need not survive a power cut."""
     with sandbox() as box:
-        place = ("--no-defaults", f"--datadir={box.folder / 'data'}")
-        box.run(binaries.install, *place, "--auth-root-authentication-method=normal", "--skip-test-db")
-        port = free_port()
-        dsn = f"mysql://root@127.0.0.1:{port}/mysql"
-        options = (
-            f"--socket={box.folder / 'socket'}",
-            "--bind-address=127.0.0.1",
-            f"--port={port}",
-            "--skip-log-bin",
-            "--innodb-flush-log-at-trx-commit=0",
-            "--max-connections=300",
-        )
-        with box.serve(binaries.server, *place, *options, answers=lambda: connect(dsn).close()):
+        prepare(binaries, box)
+        with serving(binaries, box, free_port(), "--innodb-flush-log-at-trx-commit=0") as dsn:
             yield dsn
+
+
+def prepare(binaries: Binaries, box: Sandbox) -> None:
+    """Make the files of a server in a sandbox."""
+    box.run(binaries.install, *_place(box), "--auth-root-authentication-method=normal", "--skip-test-db")
+
+
+@contextmanager
+def serving(
+    binaries: Binaries, box: Sandbox, port: int, *options: str, stop: signal.Signals = signal.SIGTERM
+) -> Generator[str]:
+    """A server on the files in a sandbox, as an earlier one has left them."""
+    dsn = f"mysql://root@127.0.0.1:{port}/mysql"
+    always = (
+        f"--socket={box.folder / 'socket'}",
+        "--bind-address=127.0.0.1",
+        f"--port={port}",
+        "--skip-log-bin",
+        "--max-connections=300",
+    )
+    with box.serve(binaries.server, *_place(box), *always, *options, answers=lambda: connect(dsn).close(), stop=stop):
+        yield dsn
+
+
+def _place(box: Sandbox) -> tuple[str, str]:
+    return "--no-defaults", f"--datadir={box.folder / 'data'}"
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
-from tests.servers.throwaway import find_program, free_port, sandbox
+from tests.servers.throwaway import Sandbox, find_program, free_port, sandbox
 
 STANDARD = "postgresql://postgres@127.0.0.1:5432/postgres"
 
@@ -48,25 +48,30 @@ def wheel_binaries(major: int) -> Path | None:
 def launched(binaries: Path) -> Generator[str]:
     """A throwaway server, quick because it need not survive a power cut."""
     with sandbox() as box:
-        if not box.may_run(binaries / "initdb"):
-            binaries = _copied(binaries, box.folder)
-        data = box.folder / "data"
-        box.run(
-            binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"
-        )
-        port = free_port()
-        dsn = f"postgresql://postgres@127.0.0.1:{port}/postgres"
-        settings = {
-            "fsync": "off",
-            "full_page_writes": "off",
-            "synchronous_commit": "off",
-            "max_connections": "200",
-            "unix_socket_directories": "",
-        }
-        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        command: list[str | Path] = [binaries / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), *options]
-        with box.serve(*command, answers=lambda: _connect(dsn).close(), stop=signal.SIGINT):
+        quick = ("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off")
+        with serving(prepared(binaries, box), box, free_port(), *quick) as dsn:
             yield dsn
+
+
+def prepared(binaries: Path, box: Sandbox) -> Path:
+    """Make the files of a server in a sandbox; the folder of the programs that can be run there."""
+    if not box.may_run(binaries / "initdb"):
+        binaries = _copied(binaries, box.folder)
+    account = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+    box.run(binaries / "initdb", "-D", box.folder / "data", *account)
+    return binaries
+
+
+@contextmanager
+def serving(
+    binaries: Path, box: Sandbox, port: int, *options: str, stop: signal.Signals = signal.SIGINT
+) -> Generator[str]:
+    """A server on the files in a sandbox, as an earlier one has left them."""
+    dsn = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    always = ("-h", "127.0.0.1", "-p", str(port), "-c", "max_connections=200", "-c", "unix_socket_directories=")
+    command: list[str | Path] = [binaries / "postgres", "-D", box.folder / "data", *always, *options]
+    with box.serve(*command, answers=lambda: _connect(dsn).close(), stop=stop):
+        yield dsn
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,11 +39,13 @@ def launched(server: Path, *options: str) -> Generator[str]:
 
 
 @contextmanager
-def serving(server: Path, box: Sandbox, port: int, *options: str) -> Generator[str]:
+def serving(
+    server: Path, box: Sandbox, port: int, *options: str, stop: signal.Signals = signal.SIGTERM
+) -> Generator[str]:
     """A server in a sandbox, where it finds what an earlier one has left."""
     dsn = f"redis://127.0.0.1:{port}/0"
     always = ("--bind", "127.0.0.1", "--port", str(port), "--save", "")
-    with box.serve(server, *always, *options, answers=lambda: _ping(dsn)):
+    with box.serve(server, *always, *options, answers=lambda: _ping(dsn), stop=stop):
         yield dsn
 
 
