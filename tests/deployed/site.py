@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 import fastqueue.health
 from fastqueue import Queue
-from fastqueue.fastapi import health, lifespan
+from fastqueue.fastapi import RequestIDMiddleware, health, lifespan
 
 LEDGER = Path(os.environ["LEDGER"])
 fastqueue.health.HINT_AFTER = 0.1  # seconds; tests do not wait for ten
@@ -46,6 +46,7 @@ async def gate() -> None:
 
 
 app = FastAPI(lifespan=lifespan(queue, run=os.environ.get("RUN") != "no"))
+app.add_middleware(RequestIDMiddleware)
 app.add_route("/health", health(queue))
 
 

@@ -184,6 +184,21 @@ async def test_a_second_signal_ends_the_server_at_once_and_its_jobs_run_after_th
     assert place.page("ran") == {}
 
 
+@on_sqlite
+async def test_a_client_that_hangs_up_while_its_request_is_served_costs_no_job(place: Place) -> None:
+    async with serving(place, ("uvicorn",)) as server:
+        _, writer = await asyncio.open_connection(server.client.base_url.host, server.client.base_url.port)
+        writer.write(b"POST /slow/1 HTTP/1.1\r\nHost: site\r\nContent-Length: 0\r\n\r\n")
+        await until(lambda: place.page("serving")[1] == 1, "the request")
+        writer.transport.abort()
+        place.open_gate()
+        await until(lambda: place.page("ran")[1] == 1, "the job")
+        server.signal()
+        await server.ended()
+    place.work()
+    assert place.page("ran") == {1: 1}
+
+
 STRICT = """
 from fastapi import FastAPI
 from fastqueue import Queue
