@@ -6,6 +6,7 @@ import random
 import pytest
 
 from fastqueue.stores import store_of
+from fastqueue.stores.mysql._connections import FROZEN_AFTER
 from tests.processes.crew import Member, crew_of
 from tests.processes.record import HOLD_MS, KIND, LIMIT, Record, fill, now_by
 
@@ -58,3 +59,22 @@ async def test_claimers_that_are_killed_at_random_never_hold_more_than_the_limit
     assert record.most == LIMIT
     assert record.blocked_ms <= HOLD_MS + LATE_MS
     assert len(left.jobs) == LIMIT
+
+
+@pytest.mark.processes
+async def test_a_process_that_is_killed_at_the_gate_of_a_kind_leaves_it_open(mysql_url: str) -> None:
+    store = store_of(mysql_url)
+    await store.open()
+    await fill(store, 1)
+
+    async def claimed() -> int:
+        return len((await store.claim(await now_by(store), token=1, limit=1, queues=None, kinds={KIND})).jobs)
+
+    with crew_of(1, "gatekeeper", mysql_url) as (gatekeeper,):
+        assert await claimed() == 0
+        gatekeeper.kill()
+        # Well before the server would end a connection on which nothing is said.
+        async with asyncio.timeout(FROZEN_AFTER / 3):
+            while not await claimed():
+                pass
+    await store.close()
