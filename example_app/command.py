@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Protocol
 
-from fastqueue import Queue, StoredJob
+from fastqueue import Queue
+from fastqueue.failures import Changed, forget, groups, run_again
+from fastqueue.job import Which
 
 __all__ = ["USAGE", "UsageError", "jobs"]
 
@@ -18,10 +21,6 @@ usage: python -m example_app                       serve the app
        python -m example_app jobs forget all
        python -m example_app help                  show this
 """
-
-
-_EVERY = 1_000_000
-"""More failed jobs than there ever are."""
 
 
 class UsageError(Exception):
@@ -44,24 +43,27 @@ async def jobs(queue: Queue, words: Sequence[str]) -> int:
     match words:
         case []:
             async with queue:
-                return _list(await queue.failed(limit=_EVERY))
+                return await _list(queue)
         case ["retry", *ids] if ids:
-            return await _each(queue, ids, queue.run_again, "back to run: the app finds {them} at its next poll")
+            return await _change(queue, ids, run_again, "back to run: the app finds {them} at its next poll")
         case ["forget", *ids] if ids:
-            return await _each(queue, ids, queue.forget, "forgotten")
+            return await _change(queue, ids, forget, "forgotten")
         case _:
             raise UsageError(f"jobs {' '.join(words)}: there is no such command")
 
 
-async def _each(queue: Queue, words: Sequence[str], do: Callable[[int], Awaitable[bool]], done: str) -> int:
-    every = list(words) == ["all"]
-    chosen = [] if every else [_id(word) for word in words]
+class Change(Protocol):
+    """What is done with failed jobs."""
+
+    def __call__(self, queue: Queue, jobs: Iterable[int] | Which, /) -> Awaitable[Changed]: ...
+
+
+async def _change(queue: Queue, words: Sequence[str], change: Change, done: str) -> int:
+    chosen = Which() if list(words) == ["all"] else [_id(word) for word in words]
     async with queue:
-        if every:
-            chosen = [job.id for job in await queue.failed(limit=_EVERY)]
-        missing = [id for id in chosen if not await do(id)]
-    count = len(chosen) - len(missing)
-    print(f"{_count(count, 'job')} {done.format(them='it' if count == 1 else 'them')}.")
+        changed = await change(queue, chosen)
+    print(f"{_count(changed.number, 'job')} {done.format(them='it' if changed.number == 1 else 'them')}.")
+    missing = [*changed.unknown, *(job.id for job in changed.not_failed)]
     for id in missing:
         print(f"error: {id} is not the id of a failed job", file=sys.stderr)
     return 1 if missing else 0
@@ -73,13 +75,14 @@ def _id(word: str) -> int:
     return int(word)
 
 
-def _list(failed: Sequence[StoredJob]) -> int:
-    if not failed:
+async def _list(queue: Queue) -> int:
+    number = sum(group.jobs for group in await groups(queue))
+    if not number:
         print("No job has failed.")
         return 0
-    have = "has" if len(failed) == 1 else "have"
-    print(f"{_count(len(failed), 'job')} {have} failed for good. Failed jobs are kept for a month.\n")
-    for job in failed:
+    have = "has" if number == 1 else "have"
+    print(f"{_count(number, 'job')} {have} failed for good. Failed jobs are kept for a month.\n")
+    async for job in queue.each_failed():
         request = job.carried.get("request_id")
         by = f", pushed by request {_plain(request)}" if request else ""
         print(f"  {job.id}  {_plain(job.kind)}  {job.failed_at:%Y-%m-%d %H:%M:%S} UTC", end="")

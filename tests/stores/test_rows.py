@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fastqueue.job import Claimed, NewJob, StoredJob
+from fastqueue.stores._migrations import load
+from fastqueue.stores._moves import MOVED
 from fastqueue.stores._rows import CLAIMED, NEVER, NEW_JOB, STORED, claimed, new_job_values, stored
+from fastqueue.stores._sql import Tables
 
 VALUES = {
     "id": 1,
@@ -68,3 +73,12 @@ def test_a_new_job_is_written_in_the_order_of_the_columns() -> None:
     assert tuple(values) == NEW_JOB
     assert (values["mode"], values["part"], values["run_at"], values["due"], values["created_at"]) == (5, "", 5, 5, 3)
     assert (values["unique_key"], values["alone_key"]) == ("u", "a")
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres", "mysql"])
+def test_a_job_moves_with_every_column_but_those_of_its_claim(dialect: str) -> None:
+    made = "".join(text for each in load(dialect, Tables()) for text in each.statements if "_jobs" in text)
+    table = made[made.index("CREATE TABLE") :]
+    columns = set(re.findall(r"^    ([a-z_]+) [a-zA-Z]", table[: table.index("\n)")], re.MULTILINE))
+
+    assert columns == {*MOVED, "due", "held_until", "token"}
