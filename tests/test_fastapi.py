@@ -652,3 +652,31 @@ async def test_a_job_finds_what_was_written_beside_it_and_is_not_left_waiting(si
         async with asyncio.timeout(10):
             await site.ran.wait()
     assert users == [1]
+
+
+async def test_requests_that_read_and_then_push_are_never_told_locked_beside_workers_that_write(
+    site: Site, app: FastAPI
+) -> None:
+    marker = Depends(site.session, scope="function")
+    jobs = transactional(site.queue, Annotated[AsyncSession, marker])
+    ran: list[int] = []
+
+    @site.queue.handle("note")
+    async def note(number: int) -> None:
+        ran.append(number)
+
+    @app.post("/{number}")
+    async def register(number: int, db: Annotated[AsyncSession, marker], jobs: Annotated[Jobs, Depends(jobs)]) -> None:
+        await db.execute(text("SELECT COUNT(*) FROM fastqueue_jobs"))
+        await jobs(note).push(number)
+
+    async def one(client: httpx.AsyncClient, first: int) -> list[int]:
+        return [(await client.post(f"/{number}")).status_code for number in range(first, 60, 4)]
+
+    async with lifespan(site.queue)(app), site.client() as client:
+        statuses = await asyncio.gather(*(one(client, first) for first in range(4)))
+        async with asyncio.timeout(20):
+            while len(ran) < 60:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert {status for each in statuses for status in each} == {200}
+    assert sorted(ran) == list(range(60))

@@ -488,3 +488,26 @@ async def test_a_handler_that_swallows_every_cancel_cannot_hang_a_drain(
     assert observed.outcomes == []
     release.set()
     assert (await observed.next()).outcome == "done"
+
+
+@pytest.mark.parametrize("timeout", [60, 0.001], ids=["a job that has time", "a job whose time is up about then"])
+async def test_a_stop_at_whatever_moment_ends_and_leaves_no_job_held(observed: Observed, timeout: float) -> None:
+    for turns in range(120):
+        store = MemoryStore()
+        queue = Queue(store, workers=2, grace=AT_ONCE, observe=observed)
+
+        @queue.handle("turn", timeout=timeout)
+        async def turn(number: int) -> None:
+            for _ in range(number):
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.0005 * (number % 3))
+
+        await turn.push_many(range(8))
+        run = asyncio.create_task(queue.run())
+        for _ in range(turns % 60):
+            await asyncio.sleep(0)
+        if turns >= 60:
+            await asyncio.sleep(0.001)
+        await stopped(run)
+        assert run.cancelled()
+        assert [job.held_ms for job in await kept(store) if job.held_ms is not None] == []
