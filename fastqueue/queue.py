@@ -41,8 +41,8 @@ class Queue(Kinds):
     """Registers kinds of jobs, pushes them, and runs them.
 
     Args:
-        store: A URL (`sqlite:///app.db`, `postgresql://...`, `mysql://...`, `memory://`, or `inline://`, where a push
-            runs its job; the driver part of SQLAlchemy's URLs is ignored), or any `Store`.
+        store: A URL (`sqlite:///app.db`, `postgresql://...`, `mysql://...`, `redis://...`, `memory://`, or `inline://`,
+            where a push runs its job; the driver part of SQLAlchemy's URLs is ignored), or any `Store`.
         workers: How many jobs run at once in this process. Default 4.
         poll: How often the store is asked when nothing wakes the queue, in seconds. Default 1 s.
         grace: How long running jobs may go on when the queue is stopped, in seconds; then they are cancelled and put
