@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- now token limit kinds.. queues..
--- -> when the next job comes due that it saw, and for each job taken: id, its fields as they were before
+-- -> when the next job comes due that it saw, and as JSON for each job taken: id, its fields as they were before
 -- Without queues every queue is one line.
 local now, token, limit = number(), argument(), number()
 
@@ -39,31 +39,28 @@ local function comes_due(moment)
   later = math.min(later or moment, moment)
 end
 
-local held_keys = {}
-local function key_name(lane, member)
-  return lane.kind .. ':' .. alone_of(member)
-end
+-- Which alone keys of a kind are held, as far as that was asked.
+local keys_of = {}
 
-local function is_held(lane, member)
-  local name = key_name(lane, member)
-  if held_keys[name] == nil then
-    held_keys[name] = call('SISMEMBER', key('alone:' .. lane.kind), alone_of(member)) == 1
+local function is_held(lane, alone)
+  if lane.keys[alone] == nil then
+    lane.keys[alone] = call('SISMEMBER', key('alone:' .. lane.kind), alone) == 1
   end
-  return held_keys[name]
+  return lane.keys[alone]
 end
 
 local function is_full(lane)
   return lane.at_once > 0 and (held[lane.kind] or 0) >= lane.at_once
 end
 
--- Go on to the lane's next due job whose key nobody holds; none: lane.member is nil. It is read in pieces, of which
--- only a lane of keys may need a second one.
+-- Go on to the lane's next due job whose key nobody holds; none: lane.member is nil. It is read in pieces: its
+-- head alone, then as many as are wanted; a lane of keys may need more, and they grow.
 local function advance(lane)
   while true do
     lane.at = lane.at + 2
     if not lane.piece[lane.at] and #lane.piece == 2 * lane.size then
       lane.read = lane.read + lane.size
-      lane.size = math.min(4 * lane.size, 4096)
+      lane.size = math.min(math.max(limit, 4 * lane.size), 4096)
       lane.piece = call('ZRANGE', lane.line, lane.read, lane.read + lane.size - 1, 'WITHSCORES')
       lane.at = 1
     end
@@ -72,7 +69,7 @@ local function advance(lane)
       comes_due(lane.run_at)
       lane.member = nil
     end
-    if not (lane.member and lane.by_key and is_held(lane, lane.member)) then
+    if not (lane.member and lane.by_key and is_held(lane, alone_of(lane.member))) then
       return
     end
   end
@@ -84,9 +81,11 @@ for _, name in ipairs(call('SMEMBERS', key('waiting'))) do
   local rank = rank_of and rank_of[queue] or not rank_of and 1
   if kinds[kind] and rank then
     local line = key('waiting:' .. name)
+    keys_of[kind] = keys_of[kind] or {}
     local lane = {
-      name = name, kind = kind, rank = rank, line = line, at_once = math.floor(mode / 2), by_key = mode % 2 == 1,
-      piece = call('ZRANGE', line, 0, limit - 1, 'WITHSCORES'), size = limit, read = 0, at = -1,
+      name = name, kind = kind, rank = rank, line = line,
+      at_once = math.floor(mode / 2), by_key = mode % 2 == 1, keys = keys_of[kind],
+      piece = call('ZRANGE', line, 0, 0, 'WITHSCORES'), size = 1, read = 0, at = -1,
     }
     local back = tonumber(call('ZSCORE', key('kinds'), kind) or now)
     if back > now then
@@ -122,11 +121,11 @@ while #taken < limit do
   if not first then
     break
   end
-  if not (first.by_key and is_held(first, first.member)) then
+  if not (first.by_key and is_held(first, alone_of(first.member))) then
     table.insert(taken, {first, first.member})
     held[first.kind] = (held[first.kind] or 0) + 1
     if first.by_key then
-      held_keys[key_name(first, first.member)] = true
+      first.keys[alone_of(first.member)] = true
     end
   end
   advance(first)
@@ -154,4 +153,5 @@ for _, found in ipairs(taken) do
   end
   table.insert(answers, {id, before})
 end
-return {later, answers}
+-- One text, since a client takes longer to read many than a server to write one.
+return {later, cjson.encode(answers)}

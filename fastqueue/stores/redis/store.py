@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from typing import ClassVar
 
@@ -130,7 +131,7 @@ class RedisStore(Store):
         next_due, taken = await self._access.run(
             "claim", now, token, limit, len(kinds), *map(escaped, kinds), len(lines), *lines
         )
-        return Claim([claimed(id, flat, now=now, token=token) for id, flat in taken], next_due)
+        return Claim([claimed(id, flat, now=now, token=token) for id, flat in json.loads(taken)], next_due)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await self._tell("settle", [part for told in settlements for part in settled(told)])
