@@ -140,6 +140,9 @@ class Worker:
                 await self.wake.wait(None if not self.queue.schedules else self.queue.poll)
             elif len(jobs) < room:
                 await self.wake.wait(self._until(tick))
+            else:
+                # Runs may be over by now, and a store may answer without waiting: others on the loop get their turn.
+                await asyncio.sleep(0)
 
     async def _sleep_through_wakes(self, seconds: float) -> None:
         until = self._loop.time() + seconds
@@ -171,7 +174,8 @@ class Worker:
         return [job for job in claim.jobs if job.held_until > now]
 
     def _limits(self, job: Claimed) -> bool:
-        return job.limited or self._limiters.get(job.kind) is not None
+        """Whether it would hold, while it waits here, a place that another process could fill; a key is its own."""
+        return job.at_once > 0 or self._limiters.get(job.kind) is not None
 
     def _take(self, jobs: list[Claimed]) -> None:
         if not jobs:

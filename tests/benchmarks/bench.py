@@ -1,0 +1,192 @@
+"""Every measure of every contender in one run on one machine, with what the bare database does beside it.
+
+`scripts/bench` runs it. Machines are noisy: read the ratios, and the raw loops' own spread, before any figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from tests.benchmarks.case import Row
+from tests.benchmarks.contender import Contender, Ours
+from tests.benchmarks.peers import PEERS
+from tests.benchmarks.plot import plot
+from tests.benchmarks.raw import RAW
+from tests.servers import postgres, redis
+
+TIMEOUT = 300
+"""Seconds that one measure may take; then it is left out, and said so."""
+
+
+class Asked(NamedTuple):
+    """One measure of one contender."""
+
+    who: str
+    store: str
+    measure: str
+    jobs: int
+    limit: str = "none"
+    waiting: int = 0
+
+
+def main() -> None:
+    """Measure, print a table, and write what was asked for."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer jobs, once each, no growth: under three minutes")
+    parser.add_argument("--only", metavar="WORD", help="only where contender, store or measure contains it")
+    parser.add_argument("--rounds", type=int, help="how often; the median counts (3, or 1 with --quick)")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write versions, settings and every figure there")
+    parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the pushes and drains there, as SVG")
+    options = parser.parse_args()
+    asked = [one for one in plan(quick=options.quick) if options.only is None or options.only in " ".join(one[:3])]
+    rows: list[Row] = []
+    for _ in range(options.rounds or (1 if options.quick else 3)):
+        for one in asked:
+            rows += run(one)
+    found = table(rows)
+    show(found)
+    report = {"machine": machine(), "versions": versions(), "settings": settings(), "rows": found, "runs": rows}
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    if options.plot:
+        options.plot.write_text(plot(found))
+
+
+def plan(*, quick: bool) -> Iterator[Asked]:
+    """What is measured; raw and contenders take turns, so that a noisy minute meets both."""
+    jobs, few = (10_000, 1_000) if quick else (50_000, 5_000)
+    on_postgres, on_sqlite = ("raw", "fastqueue", "procrastinate", "pgqueuer"), ("raw", "fastqueue", "huey")
+    for measure in ("push", "drain", "tuned"):
+        for store, contenders in (
+            ("postgres", on_postgres),
+            ("sqlite", on_sqlite),
+            ("redis", ("saq", "arq", "taskiq")),
+        ):
+            for who in contenders:
+                slow = store == "redis" or who in ("procrastinate", "huey")
+                yield Asked(who, store, measure, few if slow else jobs)
+    for store in ("memory",):
+        yield Asked("fastqueue", store, "drain", jobs)
+    for who in ("fastqueue", "procrastinate", "pgqueuer", "saq", "taskiq"):
+        yield Asked(who, "redis" if who in ("saq", "taskiq") else "postgres", "pickup", 1)
+    yield Asked("fastqueue", "postgres", "tenth", jobs, limit="tenth")
+    yield Asked("fastqueue", "postgres", "keys", jobs, limit="keys")
+    yield Asked("fastqueue", "postgres", "snapshot", jobs)
+    yield Asked("raw", "postgres", "snapshot", jobs)
+    for waiting in (1_000,) if quick else (1_000, 100_000, 1_000_000):
+        yield Asked("fastqueue", "postgres", "growth", jobs, waiting=waiting)
+    yield Asked("fastqueue", "postgres", "idle", 0)
+
+
+def run(asked: Asked) -> list[Row]:
+    """One measure in a process of its own, on an empty database."""
+    with database(asked.store) as url:
+        if url is None:
+            return []
+        command = [sys.executable, "-m", "tests.benchmarks.case", json.dumps({**asked._asdict(), "url": url})]
+        print(f"{asked.who} on {asked.store}: {asked.measure}", file=sys.stderr)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+        except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+            told = (error.stderr or "") if isinstance(error.stderr, str) else ""
+            print(f"  left out: {type(error).__name__} {told.strip().splitlines()[-1:]}", file=sys.stderr)
+            return []
+        return [Row(*row) for row in json.loads(done.stdout.splitlines()[-1])]
+
+
+@contextmanager
+def database(store: str) -> Generator[str | None]:
+    """The URL of an empty database; None: there is no server, which is said."""
+    if store == "memory":
+        yield "memory://"
+    elif store == "sqlite":
+        # In the working tree's own file system: a temporary folder may be in memory, where a sync costs nothing.
+        with tempfile.TemporaryDirectory(dir=".", prefix="bench-") as folder:
+            yield f"sqlite:///{folder}/jobs.db"
+    else:
+        module = {"postgres": postgres, "redis": redis}[store]
+        server = os.environ.get(f"FASTQUEUE_BENCH_{store.upper()}") or module.running()
+        if server is None:
+            print(f"no {store} runs; FASTQUEUE_BENCH_{store.upper()} names one", file=sys.stderr)
+            yield None
+            return
+        with module.fresh_database(server) as url:
+            yield url
+
+
+def table(rows: list[Row]) -> list[dict[str, Any]]:
+    """The median of each figure, with its ratio to the raw loop and to the best peer on the same store."""
+    figures: dict[tuple[str, str, str, str], list[float]] = {}
+    for row in rows:
+        figures.setdefault((row.measure, row.store, row.who, row.unit), []).append(row.value)
+    middle = {key: median(values) for key, values in figures.items()}
+    found: list[dict[str, Any]] = []
+    for (measure, store, who, unit), value in middle.items():
+        spread = figures[measure, store, who, unit]
+        line: dict[str, Any] = {"store": store, "measure": measure, "who": who, "unit": unit, "value": value}
+        line |= {"lowest": min(spread), "highest": max(spread), "rounds": len(spread)}
+        raw = middle.get((_raw_of(measure), store, "raw", unit))
+        peers = [other for key, other in middle.items() if key[0] == measure and key[1] == store and key[2] in PEERS]
+        line["to raw"] = value / raw if raw and who != "raw" else None
+        if who == "fastqueue" and peers:
+            line["to best peer"] = value / (max(peers) if unit == "jobs/s" else min(peers))
+        found.append(line)
+    return sorted(found, key=lambda line: (line["store"], line["measure"], line["who"] != "raw", -line["value"]))
+
+
+def _raw_of(measure: str) -> str:
+    """The raw loop to compare with: that of its own, or the drain."""
+    own = ("push, one caller", "push, ten callers", "push, 1,000 in a call", "drain, tuned")
+    same = measure in own or not measure.startswith("drain, ") or ":" in measure
+    return measure if same else "drain, defaults"
+
+
+def show(found: list[dict[str, Any]]) -> None:
+    """Print the table."""
+    print(f"{'store':<10}{'measure':<42}{'who':<15}{'':>12}{'spread':>20}{'to raw':>8}{'to best peer':>14}")
+    for line in found:
+        spread = f"{line['lowest']:,.4g}–{line['highest']:,.4g}" if line["rounds"] > 1 else ""
+        ratios = [f"{line[name]:.2f}" if line.get(name) else "" for name in ("to raw", "to best peer")]
+        value = f"{line['value']:,.0f}" if line["value"] >= 100 else f"{line['value']:.2f}"
+        print(
+            f"{line['store']:<10}{line['measure']:<42}{line['who']:<15}{value + ' ' + line['unit']:>12}"
+            f"{spread:>20}{ratios[0]:>8}{ratios[1]:>14}"
+        )
+
+
+def versions() -> dict[str, str]:
+    """What was measured."""
+    found = {"Python": platform.python_version()}
+    for package in ("asyncpg", "psycopg", "redis", "pydantic", *PEERS, "taskiq-redis"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def settings() -> dict[str, str]:
+    """What "tuned" sets; everything else is as it comes."""
+    contenders: dict[str, type[Contender]] = {"raw": RAW["postgres"], "fastqueue": Ours, **PEERS}
+    return {name: contender.tuned for name, contender in contenders.items()}
+
+
+def machine() -> dict[str, Any]:
+    """Where it ran, and how busy that was."""
+    return {"system": platform.system(), "cores": os.cpu_count(), "load at the end": os.getloadavg()[0]}
+
+
+if __name__ == "__main__":
+    main()

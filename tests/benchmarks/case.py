@@ -1,0 +1,240 @@
+"""One measure of one contender, in a process of its own: `python -m tests.benchmarks.case '{...}'` prints rows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import asyncpg
+
+from tests.benchmarks.contender import Contender, Ours
+from tests.benchmarks.peers import PEERS
+from tests.benchmarks.raw import RAW
+
+__all__ = ["Row"]
+
+TICK = 0.001
+LATENCIES = 200
+IDLE = 10
+
+
+class Row(NamedTuple):
+    """A figure: of whom, on which store, what, how much, and in which unit."""
+
+    who: str
+    store: str
+    measure: str
+    value: float
+    unit: str
+
+
+class Case:
+    """A contender, and how many of its jobs have run."""
+
+    def __init__(self, who: str, store: str, url: str, jobs: int, limit: str = "none") -> None:
+        kind = Ours if who == "fastqueue" else RAW[store] if who == "raw" else PEERS[who]
+        self.contender: Contender = kind(url, self._begin, self._end)
+        if isinstance(self.contender, Ours):
+            self.contender.limit = limit
+        self.who, self.store, self.url, self.jobs = who, store, url, jobs
+        self.began: dict[int, int] = {}
+        self._left, self._over = 0, asyncio.Event()
+
+    def _begin(self, number: int) -> None:
+        self.began[number] = time.monotonic_ns()
+
+    def _end(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._over.set()
+
+    def row(self, measure: str, value: float, unit: str = "jobs/s") -> Row:
+        return Row(self.who, self.store, measure, value, unit)
+
+    async def push(self) -> list[Row]:
+        """One caller, ten at once, and a thousand in a call."""
+
+        async def pusher(count: int) -> None:
+            for number in range(count):
+                await self.contender.push(number)
+
+        async def bulk() -> None:
+            for start in range(0, self.jobs, 1000):
+                await self.contender.push_many(range(start, start + 1000))
+
+        await pusher(20)
+        few = max(self.jobs // 20, 200)
+        one = await timed(pusher(few))
+        ten = await timed(asyncio.gather(*(pusher(few // 10 * 3) for _ in range(10))))
+        return [
+            self.row("push, one caller", few / one),
+            self.row("push, ten callers", few // 10 * 30 / ten),
+            self.row("push, 1,000 in a call", self.jobs / await timed(bulk())),
+        ]
+
+    async def fill(self, jobs: int) -> None:
+        for start in range(0, jobs, 1000):
+            await self.contender.push_many(range(start, start + 1000))
+
+    async def drain(self, measure: str = "drain, defaults", *, tuned: bool = False) -> list[Row]:
+        """From the worker's start until the last job has run; and what the process used meanwhile."""
+        await self.fill(self.jobs)
+        self._left = self.jobs
+        cpu, lags = time.process_time(), list[float]()
+        async with beside(self.contender.work(tuned=tuned)), beside(lag(lags)):
+            seconds = await timed(self._over.wait())
+        used = time.process_time() - cpu
+        lags.sort()
+        rows = [self.row(measure, self.jobs / seconds), self.row(f"{measure}: CPU a job", used / self.jobs * 1e6, "µs")]
+        if not tuned and measure == "drain, defaults":
+            rows.append(self.row("loop lag in a drain, p95", lags[int(len(lags) * 0.95)] * 1000, "ms"))
+            rows.append(self.row("memory of the worker", memory(), "MiB"))
+        return rows
+
+    async def snapshot(self) -> list[Row]:
+        """A drain while another session holds an old snapshot, from before the jobs were pushed."""
+        other = await asyncpg.connect(self.url)
+        await other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        await other.fetchval("SELECT count(*) FROM pg_class")
+        rows = await self.drain("drain, old snapshot held")
+        await other.close()
+        return rows[:1]
+
+    async def growth(self, waiting: int) -> list[Row]:
+        """A drain beside jobs for tomorrow."""
+        assert isinstance(self.contender, Ours)
+        for _ in range(0, waiting, 1000):
+            await self.contender.plain.push_many(range(1000), delay=86_400)
+        return (await self.drain(f"drain, {waiting:,} more delayed"))[:1]
+
+    async def pickup(self) -> list[Row]:
+        """From the return of a push to the handler's start, idle workers: in one process, and from another."""
+        self._left = 1
+        async with beside(self.contender.work(tuned=False)):
+            await self.contender.push(-1)
+            await self._over.wait()
+            await asyncio.sleep(1)
+            returned: dict[int, int] = {}
+            self._left, self._over = LATENCIES, asyncio.Event()
+            for number in range(LATENCIES):
+                await self.contender.push(number)
+                returned[number] = time.monotonic_ns()
+                await asyncio.sleep(0.01)
+            await self._over.wait()
+            here = waits(returned, self.began)
+            self.began.clear()
+            self._left, self._over = LATENCIES, asyncio.Event()
+            asked = json.dumps({"who": self.who, "store": self.store, "url": self.url, "jobs": 0, "measure": "pusher"})
+            command = [sys.executable, "-m", "tests.benchmarks.case", asked]
+            other = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+            told, _ = await other.communicate()
+            await self._over.wait()
+            there = waits({int(number): at for number, at in json.loads(told).items()}, self.began)
+        return [
+            self.row("pick-up in the same process, p50", here[len(here) // 2], "ms"),
+            self.row("pick-up from another process, p50", there[len(there) // 2], "ms"),
+            self.row("pick-up from another process, p99", there[len(there) * 99 // 100], "ms"),
+        ]
+
+    async def pusher(self) -> None:
+        """The other process of a pick-up: print when each push returned."""
+        returned: dict[int, int] = {}
+        for number in range(LATENCIES):
+            await self.contender.push(number)
+            returned[number] = time.monotonic_ns()
+            await asyncio.sleep(0.01)
+        print(json.dumps(returned))
+
+    async def idle(self) -> list[Row]:
+        """Transactions of a worker that has nothing to do."""
+        watching = await asyncpg.connect(self.url)
+
+        async def transactions() -> int:
+            query = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+            before = await watching.fetchval(query)
+            await asyncio.sleep(IDLE)
+            return int(await watching.fetchval(query) - before)
+
+        of_the_server = await transactions()
+        async with beside(self.contender.work(tuned=False)):
+            await asyncio.sleep(3)
+            of_both = await transactions()
+        await watching.close()
+        return [self.row("transactions of an idle worker", (of_both - of_the_server) / IDLE, "/s")]
+
+
+def waits(returned: dict[int, int], began: dict[int, int]) -> list[float]:
+    """Milliseconds from the push's return to the run, sorted; 0 where the run was first."""
+    return sorted(max(began[number] - at, 0) / 1e6 for number, at in returned.items())
+
+
+def memory() -> float:
+    """What the process has in memory now, in MiB; its peak would count what its parent had."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+async def timed(work: Awaitable[object]) -> float:
+    begun = time.perf_counter()
+    await work
+    return time.perf_counter() - begun
+
+
+async def lag(lags: list[float]) -> None:
+    """How late the loop comes to a timer, each millisecond."""
+    while True:
+        begun = time.perf_counter()
+        await asyncio.sleep(TICK)
+        lags.append(time.perf_counter() - begun - TICK)
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Work in a task for the length of a block; an error of its own ends the process."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: None if done.cancelled() or done.exception() is None else sys.exit(1))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task}, timeout=5)
+
+
+async def measured(asked: dict[str, Any]) -> list[Row]:
+    measure = asked.pop("measure")
+    waiting = asked.pop("waiting", 0)
+    case = Case(**asked)
+    verbs: dict[str, Callable[[], Coroutine[Any, Any, list[Row] | None]]] = {
+        "push": case.push,
+        "drain": case.drain,
+        "tuned": lambda: case.drain("drain, tuned", tuned=True),
+        "tenth": lambda: case.drain("drain, a tenth limited"),
+        "keys": lambda: case.drain("drain, each one at a time by its key"),
+        "growth": lambda: case.growth(waiting),
+        "snapshot": case.snapshot,
+        "pickup": case.pickup,
+        "pusher": case.pusher,
+        "idle": case.idle,
+    }
+    await case.contender.open()
+    rows = await verbs[measure]()
+    with suppress(Exception):
+        await asyncio.wait_for(case.contender.close(), 5)
+    return rows or []
+
+
+def main() -> None:
+    rows = asyncio.run(measured(json.loads(sys.argv[1])))
+    if rows:
+        print(json.dumps(rows))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
