@@ -17,7 +17,8 @@ class LookAhead:
     """The window of jobs that may be claimed beyond the free workers, so that quick jobs do not cost a claim each.
 
     It starts at 0, doubles when claims come back full and as many runs have ended, and is cut at once to what the
-    measured run times allow. A limited job in a claim closes it: a job that merely waits here would hold a place.
+    measured run times allow. A job with `at_once` or a rate in a claim closes it: while it merely waited here it would
+    hold a place that another process could fill.
     """
 
     def __init__(self, workers: int) -> None:
@@ -34,7 +35,7 @@ class LookAhead:
             self.size = self._allowed()
 
     def claimed(self, *, full: bool, limited: bool) -> None:
-        """A claim has answered: as many as were asked for, or fewer; with a limited job among them, or without."""
+        """A claim has answered: as many as were asked for, or fewer; one of them holds a place, or none."""
         if limited:
             self.close()
         elif full and self._ended >= max(self.size, self._workers):

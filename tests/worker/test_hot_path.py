@@ -1,0 +1,138 @@
+"""What many quick jobs meet: how much is claimed ahead, how often the store is asked, and who else gets a turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+import pytest
+
+from fastqueue import Queue, Unique
+from fastqueue.job import Moment
+from fastqueue.store import Claim
+from fastqueue.stores.memory import MemoryStore
+from fastqueue.testing import FakeClock
+from fastqueue.worker.claim import MOST, LookAhead
+from tests.worker.stage import A_WHILE, Observed, running, soon, until
+
+
+class Counting(MemoryStore):
+    """Notes of each claim how much was asked for and how much was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims: list[tuple[int, int]] = []
+
+    async def claim(
+        self, now: Moment, *, token: int, limit: int, queues: Sequence[str] | None, kinds: Collection[str]
+    ) -> Claim:
+        claim = await super().claim(now, token=token, limit=limit, queues=queues, kinds=kinds)
+        self.claims.append((limit, len(claim.jobs)))
+        return claim
+
+
+async def test_a_lone_job_costs_its_claim_and_one_look_at_its_end(observed: Observed) -> None:
+    store = Counting()
+    queue = Queue(store, poll=3600, observe=observed)
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        return None
+
+    async def has_looked() -> bool:
+        return bool(store.claims)
+
+    async def has_looked_again() -> bool:
+        return len(store.claims) == 3
+
+    async with running(queue):
+        await until(has_looked)
+        await greet.push("Ann")
+        await observed.next()
+        await until(has_looked_again)
+        await asyncio.sleep(A_WHILE)
+    assert [given for _, given in store.claims] == [0, 1, 0]
+
+
+async def test_a_store_that_answers_at_once_leaves_turns_to_others(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastqueue.worker.crew.TURN", 3600.0)
+    queue, left, over, turns = Queue("memory://", clock=clock), 2000, asyncio.Event(), 0
+
+    @queue.handle("count")
+    async def count(number: int) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            over.set()
+
+    async def others() -> None:
+        nonlocal turns
+        while not over.is_set():
+            turns += 1
+            await asyncio.sleep(0)
+
+    await count.push_many(range(left))
+    beside = asyncio.create_task(others())
+    async with running(queue):
+        await soon(over.wait())
+        await beside
+    assert turns >= 2000 / (4 + MOST)
+
+
+async def test_quick_jobs_are_claimed_ahead_also_when_each_runs_one_at_a_time(
+    clock: FakeClock, observed: Observed
+) -> None:
+    store = Counting()
+    queue = Queue(store, clock=clock, observe=observed)
+
+    @queue.handle("count", unique=Unique(one_at_a_time=True))
+    async def count(number: int) -> None:
+        return None
+
+    await count.push_many(range(500))
+    async with running(queue):
+        for _ in range(500):
+            await observed.next()
+    assert max(limit for limit, _ in store.claims) > queue.workers
+
+
+async def test_jobs_that_would_hold_a_place_of_others_are_claimed_for_free_workers_only(
+    clock: FakeClock, observed: Observed
+) -> None:
+    store = Counting()
+    queue = Queue(store, clock=clock, observe=observed)
+
+    @queue.handle("count", at_once=50)
+    async def count(number: int) -> None:
+        return None
+
+    await count.push_many(range(500))
+    async with running(queue):
+        for _ in range(500):
+            await observed.next()
+    assert max(limit for limit, _ in store.claims) == queue.workers
+
+
+def test_the_window_grows_by_full_claims_once_as_many_runs_have_ended() -> None:
+    ahead, sizes = LookAhead(4), list[int]()
+    for _ in range(7):
+        ahead.claimed(full=True, limited=False)
+        sizes.append(ahead.size)
+        for _ in range(max(ahead.size, 4)):
+            ahead.ran(0.0001)
+    assert sizes == [0, 4, 8, 16, 32, 64, 100]
+
+
+def test_the_window_is_cut_at_once_to_what_the_run_times_allow() -> None:
+    ahead = LookAhead(4)
+    for _ in range(8):
+        for _ in range(100):
+            ahead.ran(0.0001)
+        ahead.claimed(full=True, limited=False)
+    assert ahead.size == MOST
+    ahead.ran(0.01)
+    assert 4 <= ahead.size < MOST
+    ahead.ran(1.0)
+    assert ahead.size == 0
