@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from fastqueue.cli import _check, _doctor, _jobs, _move, _prune, _push, _retry, _schedules, _status, _tables, _work
+from fastqueue.cli import (
+    _check,
+    _doctor,
+    _jobs,
+    _move,
+    _new,
+    _prune,
+    _push,
+    _retry,
+    _schedules,
+    _status,
+    _tables,
+    _work,
+)
 
 __all__ = ["app"]
 
@@ -32,3 +45,4 @@ for command in (
 ):
     app.command()(command)
 app.command()(_tables.sql)
+app.add_typer(_new.new, name="new")
