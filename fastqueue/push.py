@@ -136,7 +136,6 @@ def prepared(queue: Queue, kinds: Sequence[Kind[T]], values: Sequence[T], how: H
 
 
 def _jobs(queue: Queue, kind: Kind[T], values: Sequence[T], how: How, around: ExitStack) -> list[NewJob]:
-    queue.refuse_while_registering(kind.name)
     how.given.check(f"push of {kind.name!r}")
     run_at = _run_at(kind.name, queue.clock.now(), how)
     payloads = [kind.codec.encode(value) for value in values]

@@ -173,11 +173,11 @@ class Queue(Kinds):
         """Why nothing can be registered any more; None: it can."""
         return "the queue has run; register before queue.run() or the app's start" if self._started else None
 
-    def refuse_while_registering(self, kind: str) -> None:
-        """Refuse a push from inside the factory that `include` is calling."""
+    def _refuse_while_registering(self, kinds: Sequence[Kind[Any]]) -> None:
+        """Refuse a push from inside the factory that `include` is calling, where nothing could await it."""
         if self._factory is not None:
             raise RegistrationError(
-                f"push of {kind!r} inside {self._factory!r}, which makes the kinds: push after include()"
+                f"push of {kinds[0].name!r} inside {self._factory!r}, which makes the kinds: push after include()"
             )
 
     def _lacking(self, kind: str, option: str, need: str) -> Unsupported:
@@ -187,10 +187,12 @@ class Queue(Kinds):
 
     def own_store(self, *kinds: Kind[T]) -> Pushing[T]:
         """The pushes of kinds into this queue's store, each value to each kind, all or none."""
+        self._refuse_while_registering(kinds)
         return InStore(self, kinds)
 
     def transaction_of(self, handle: object, *kinds: Kind[T]) -> Pushing[T]:
         """The pushes of kinds into a transaction of the app's; called by `kind.in_(tx)`."""
+        self._refuse_while_registering(kinds)
         if isinstance(handle, Store):
             return InStore(self, kinds, handle)
         if self.store.joins is None:
