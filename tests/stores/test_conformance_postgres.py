@@ -1,4 +1,4 @@
-"""The PostgreSQL store keeps every promise of the contract, on two majors of the server."""
+"""The PostgreSQL store keeps every promise of the contract, on two majors of the server, and behind a pooler."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import count
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -49,6 +50,19 @@ class TestPostgres(StoreContract):
     @pytest.fixture
     def make_store(self, database: str) -> MakeStore:
         return partial(PostgresStore, database, schema=f"test{next(_schemas)}")
+
+    @pytest.fixture
+    def begin(self, database: str) -> Begin:
+        return transactions(database)
+
+
+class TestPostgresPooled(StoreContract):
+    """By way of PgBouncer, which may give each transaction another connection of the server."""
+
+    @pytest.fixture
+    def make_store(self, database: str, pgbouncer_server: str) -> MakeStore:
+        pooled = urlsplit(database)._replace(netloc=urlsplit(pgbouncer_server).netloc).geturl()
+        return partial(PostgresStore, pooled, schema=f"test{next(_schemas)}", pooled=True, listen_dsn=database)
 
     @pytest.fixture
     def begin(self, database: str) -> Begin:

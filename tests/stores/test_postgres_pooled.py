@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 import pytest
 
 from fastqueue.errors import StoreUnavailable
 from fastqueue.outcome import Settlement
 from fastqueue.stores.postgres import PostgresStore
-from tests.servers.postgres import _connect
-from tests.servers.throwaway import find_program, free_port, sandbox
 from tests.stores.postgres_rows import NOW, claimed, job, opened, there, until
 
 pytestmark = pytest.mark.processes
 
 
-@pytest.fixture
-def pooler_url(postgres_url: str) -> Iterator[str]:
-    """The same database by way of a pooler that has two connections to it."""
-    program = find_program("pgbouncer")
-    if program is None:
-        pytest.skip("no pgbouncer on this machine")
-    server = urlsplit(postgres_url)
-    with sandbox() as box:
-        port = free_port()
-        settings = box.folder / "pgbouncer.ini"
-        settings.write_text(
-            f"""
-            [databases]
-            * = host={server.hostname} port={server.port or 5432} user={server.username}
-            [pgbouncer]
-            listen_addr = 127.0.0.1
-            listen_port = {port}
-            unix_socket_dir =
-            auth_type = any
-            pool_mode = transaction
-            default_pool_size = 2
-        """.replace("            ", "")
-        )
-        url = server._replace(netloc=f"{server.username}@127.0.0.1:{port}").geturl()
-        with box.serve(program, settings, answers=lambda: _connect(url).close()):
-            yield url
-
-
-async def test_every_verb_works_without_anything_kept_on_a_connection(pooler_url: str) -> None:
-    stores = [PostgresStore(pooler_url, pooled=True) for _ in range(4)]
+async def test_every_verb_works_without_anything_kept_on_a_connection(pooled_url: str) -> None:
+    stores = [PostgresStore(pooled_url, pooled=True) for _ in range(4)]
     await asyncio.gather(*(store.open() for store in stores))
 
     async def work(store: PostgresStore) -> int:
@@ -69,9 +37,9 @@ async def test_every_verb_works_without_anything_kept_on_a_connection(pooler_url
         await store.close()
 
 
-async def test_notices_are_heard_by_an_address_of_the_server_itself(pooler_url: str, postgres_url: str) -> None:
+async def test_notices_are_heard_by_an_address_of_the_server_itself(pooled_url: str, postgres_url: str) -> None:
     heard = asyncio.Event()
-    async with opened(pooler_url, pooled=True, listen_dsn=postgres_url) as store:
+    async with opened(pooled_url, pooled=True, listen_dsn=postgres_url) as store:
         listening = asyncio.create_task(there(store.wakes).listen(heard.set))
         await until(lambda: there(store.wakes).up)
         heard.clear()
@@ -81,6 +49,6 @@ async def test_notices_are_heard_by_an_address_of_the_server_itself(pooler_url: 
         await asyncio.wait({listening})
 
 
-async def test_a_store_that_was_not_told_of_the_pooler_says_how(pooler_url: str) -> None:
+async def test_a_store_that_was_not_told_of_the_pooler_says_how(pooled_url: str) -> None:
     with pytest.raises(StoreUnavailable, match="give the store pooled=True"):
-        await PostgresStore(pooler_url).open()
+        await PostgresStore(pooled_url).open()
