@@ -47,7 +47,7 @@ def app_of(queue: Queue, *, fresh_for: float = 0) -> Starlette:
     return app
 
 
-@pytest.mark.parametrize("url", ["memory", "sqlite_url", "postgres_url", "mysql_url"])
+@pytest.mark.parametrize("url", ["memory", "sqlite_url", "postgres_url", "mysql_url", "redis_url"])
 async def test_what_is_in_the_store_is_told_by_queue_and_kind(url: str, request: pytest.FixtureRequest) -> None:
     clock = FakeClock()
     where = "memory://" if url == "memory" else request.getfixturevalue(url)

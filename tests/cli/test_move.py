@@ -13,7 +13,12 @@ from tests.cli.command import NOW, Command, on_a_terminal, push, push_failed
 
 @pytest.mark.parametrize(
     ("source", "target"),
-    [("sqlite_url", "postgres_url"), ("postgres_url", "mysql_url"), ("mysql_url", "sqlite_url")],
+    [
+        ("sqlite_url", "postgres_url"),
+        ("postgres_url", "mysql_url"),
+        ("mysql_url", "redis_url"),
+        ("redis_url", "sqlite_url"),
+    ],
 )
 async def test_jobs_are_moved_from_one_store_to_another(
     source: str, target: str, request: pytest.FixtureRequest
@@ -28,7 +33,10 @@ async def test_jobs_are_moved_from_one_store_to_another(
     moved = before("move", "jobs_app:queue", new, app=None)
 
     assert (tried.status, tried.out) == (0, "4 jobs and the last runs of 0 schedules would be moved.\n"), tried.err
-    assert (moved.status, moved.out, moved.err) == (0, "4 jobs and the last runs of 0 schedules moved.\n", "")
+    warned = [
+        line for line in moved.err.splitlines() if "keeps no append-only file" not in line
+    ]  # Redis, as tests have it
+    assert (moved.status, moved.out, warned) == (0, "4 jobs and the last runs of 0 schedules moved.\n", [])
     assert after("jobs", "--json").out == listed
     assert before("jobs").out == "There are no such jobs.\n"
     assert after("work", "--once").out == "hello Ada\n" * 3

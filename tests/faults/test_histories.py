@@ -17,7 +17,7 @@ from fastqueue.stores import store_of
 from fastqueue.testing.conformance.model import History
 from fastqueue.testing.conformance.stage import Stage
 
-STORES = ["sqlite", "postgres", "mysql"]
+STORES = ["sqlite", "postgres", "mysql", "redis"]
 
 _CHOICES = st.randoms(use_true_random=False)
 _NUMBERS = count()

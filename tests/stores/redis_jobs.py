@@ -100,7 +100,7 @@ async def misplaced(admin: Redis, root: str = "{fastqueue}:") -> list[str]:
     shelves: Counter[str] = Counter()
     alone: set[tuple[str, str]] = set()
     wrong: list[str] = []
-    for shelf in ("waiting", "held", "failed"):
+    for shelf in ("waiting", "held", "failed", "leaving"):
         lines = await names(shelf)
         if lines != {f"{shelf}:{lane}" for lane in await members(shelf)}:
             wrong.append(f"the lanes named for {shelf}")

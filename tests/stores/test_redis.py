@@ -244,3 +244,21 @@ async def test_opening_warns_where_a_crash_would_lose_jobs(
     warned = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warned) == (0 if durable else 1)
     assert all("set appendonly yes" in record.getMessage() for record in warned)
+
+
+async def test_jobs_that_leave_are_on_a_shelf_of_their_own_and_are_shown_there(store: RedisStore, admin: Redis) -> None:
+    await store.push([job(n, alone_key="a", unique_key=str(n)) for n in range(3)], now=NOW)
+    [first] = await claimed(store)
+    portion = await there(store.moves).leave("elsewhere", now=NOW, limit=9)
+    assert portion is not None
+    assert await misplaced(admin) == []
+    assert [each.id for each in await store.jobs(state="running", now=NOW)] == [1, 2, 3]
+    [count] = await store.counts(NOW)
+    assert (count.waiting, count.running) == (0, 3)
+    await there(store.moves).left(portion.number)
+    assert await misplaced(admin) == []
+    # The key of the job that ran meanwhile is still held.
+    await store.push([job(4, alone_key="a")], now=NOW)
+    assert await claimed(store) == []
+    assert await store.settle([Settlement.done(first)]) == [True]
+    assert [each.id for each in await claimed(store)] == [4]

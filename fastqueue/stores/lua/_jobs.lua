@@ -3,14 +3,18 @@
 -- Each script stands behind this text. KEYS[1] is what all of the store's keys begin with.
 --
 --   job:<id>        a hash: lane, run_at, hold_ms, payload, attempts, and what else it has; no field: none
---   waiting:<lane>  a sorted set by run_at     \  the three shelves; a job is on exactly one of them, and which lanes
---   held:<lane>     a sorted set by held_until  > have jobs on a shelf is a set of the shelf's name
---   failed:<lane>   a sorted set by failed_at  /
+--   waiting:<lane>  a sorted set by run_at     \  the shelves; a job is on exactly one of them, and which lanes have
+--   held:<lane>     a sorted set by held_until  | jobs on a shelf is a set of the shelf's name
+--   failed:<lane>   a sorted set by failed_at   |
+--   leaving:<lane>  a sorted set by id         /  on its way to another store
 --   ids             a sorted set of all jobs by id; seq: the last id given
 --   waits:<kind>    a hash: of each unique key that waits, the id of the job
 --   alone:<kind>    a set: the alone keys of held jobs
 --   kinds, runs     sorted sets: until when a kind is held back, the last run recorded of a schedule
 --   zones           a sorted set: when an instance with a version of the zone data was last at work
+--   moving          a hash: the number of the last portion that left for another store; to: it is still on its way
+--   arrived         a hash: of each store that jobs came from, the number of the last portion
+--   identity        what these keys have and no others; layout: the number of this arrangement
 --   windows, tries  a sorted set: when a throttle's window ends; a hash: the tries in it
 --
 -- An id has 16 digits, so that of equal moments the job pushed first is the first. On a shelf the alone key follows
@@ -109,6 +113,10 @@ local function queue_up(id, lane, alone)
   put('waiting', lane, member_of(id, alone), call('HGET', key('job:' .. id), 'run_at'))
 end
 
+local function new_id()
+  return string.format('%016.0f', call('INCR', key('seq')))
+end
+
 local function delete(id)
   call('DEL', key('job:' .. id))
   call('ZREM', key('ids'), id)
@@ -124,14 +132,17 @@ local function push(lane, run_at, moves, first, last)
   local waits = key('waits:' .. kind_of(lane))
   local waiting = job.key and call('HGET', waits, job.key)
   if waiting then
+    local there = call('HMGET', key('job:' .. waiting), 'lane', 'alone')
+    local member = member_of(waiting, there[2])
+    -- One that is on its way to another store stays as it is.
+    moves = moves and not call('ZSCORE', key('leaving:' .. there[1]), member)
     if moves then
-      local there = call('HMGET', key('job:' .. waiting), 'lane', 'alone')
       call('HSET', key('job:' .. waiting), 'run_at', run_at)
-      put('waiting', there[1], member_of(waiting, there[2]), run_at)
+      put('waiting', there[1], member, run_at)
     end
     return waiting, 0, moves
   end
-  local id = string.format('%016.0f', call('INCR', key('seq')))
+  local id = new_id()
   call('HSET', key('job:' .. id), 'lane', lane, 'run_at', run_at, 'attempts', 0, unpack(ARGV, first, last))
   call('ZADD', key('ids'), id, id)
   put('waiting', lane, member_of(id, job.alone), run_at)

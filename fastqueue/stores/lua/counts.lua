@@ -31,6 +31,10 @@ for _, lane in ipairs(call('SMEMBERS', key('held'))) do
     add(count, tonumber(call('HGET', key('job:' .. id_of(member)), 'run_at')))
   end
 end
+for _, lane in ipairs(call('SMEMBERS', key('leaving'))) do
+  local count = of(lane)
+  count[4] = count[4] + call('ZCARD', key('leaving:' .. lane))
+end
 for _, lane in ipairs(call('SMEMBERS', key('failed'))) do
   of(lane)[5] = call('ZCARD', key('failed:' .. lane))
 end

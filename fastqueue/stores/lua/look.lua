@@ -8,10 +8,12 @@ local shelf, kind, queue, after, portion = argument(), argument(), argument(), n
 local ids
 if shelf == 'held' then
   ids = {}
-  for _, lane in ipairs(call('SMEMBERS', key('held'))) do
-    for _, member in ipairs(call('ZRANGE', key('held:' .. lane), 0, -1)) do
-      if tonumber(id_of(member)) > after then
-        table.insert(ids, id_of(member))
+  for _, name in ipairs({'held', 'leaving'}) do
+    for _, lane in ipairs(call('SMEMBERS', key(name))) do
+      for _, member in ipairs(call('ZRANGE', key(name .. ':' .. lane), 0, -1)) do
+        if tonumber(id_of(member)) > after then
+          table.insert(ids, id_of(member))
+        end
       end
     end
   end
@@ -28,6 +30,9 @@ for at = 1, last do
   local _, of_queue, of_kind = parts(lane)
   if (kind == '' or kind == of_kind) and (queue == '' or queue == of_queue) then
     local held = call('ZSCORE', key('held:' .. lane), member)
+    if call('ZSCORE', key('leaving:' .. lane), member) then
+      held = '9007199254740992' -- no claim is to have it again
+    end
     local failed = call('ZSCORE', key('failed:' .. lane), member)
     if shelf == '' or (shelf == 'held' and held) or (shelf == 'failed' and failed) then
       table.insert(answers, {ids[at], held, failed, call('HGETALL', key('job:' .. ids[at]))})

@@ -6,16 +6,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from fastqueue.job import Claimed, Moment, NewJob, StoredJob
+from fastqueue.moves import MovedJob
 from fastqueue.outcome import Ending, Settlement
 
 __all__ = [
     "Argument",
+    "arrived",
     "claim_of",
     "claimed",
     "escaped",
     "fields",
     "lane_of",
+    "moved",
     "new_job",
+    "padded",
     "parts_of",
     "settled",
     "stored",
@@ -131,6 +135,50 @@ def stored(row: Sequence[Any]) -> StoredJob:
         at_once=mode // 2,
         carried_text=job.get("carried"),
         schedule=job.get("schedule"),
+    )
+
+
+def moved(id: str, flat: Sequence[str]) -> MovedJob:
+    """A job that leaves; when it was pushed is not kept."""
+    job = _hash(flat)
+    mode, queue, kind = parts_of(job["lane"])
+    return MovedJob(
+        id=int(id),
+        queue=queue,
+        kind=kind,
+        mode=mode,
+        part="",
+        run_at=int(job["run_at"]),
+        hold_ms=int(job["hold_ms"]),
+        attempts=int(job["attempts"]),
+        interruptions=int(job.get("interruptions", 0)),
+        payload=job["payload"],
+        options=job.get("options"),
+        unique_key=job.get("key"),
+        alone_key=job.get("alone"),
+        carried=job.get("carried"),
+        schedule=job.get("schedule"),
+        error=job.get("error"),
+        failed_at=int(job["failed_at"]) if "failed_at" in job else None,
+        created_at=int(job["run_at"]),
+    )
+
+
+def arrived(job: MovedJob) -> Iterator[Argument]:
+    """A job that comes from another store."""
+    yield from (padded(job.id), f"{job.mode}:{escaped(job.queue)}:{escaped(job.kind)}", job.run_at)
+    for optional in (job.unique_key, job.failed_at):
+        yield from (0,) if optional is None else (1, optional)
+    yield from fields(
+        payload=job.payload,
+        hold_ms=job.hold_ms,
+        attempts=job.attempts,
+        interruptions=job.interruptions,
+        options=job.options,
+        alone=job.alone_key,
+        carried=job.carried,
+        schedule=job.schedule,
+        error=job.error,
     )
 
 

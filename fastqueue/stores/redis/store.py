@@ -20,6 +20,7 @@ from fastqueue.stores.redis._faculties import (
     RedisTime,
 )
 from fastqueue.stores.redis._inspects import RedisInspects
+from fastqueue.stores.redis._moves import RedisMoves
 from fastqueue.stores.redis._rows import (
     Argument,
     claim_of,
@@ -88,6 +89,7 @@ class RedisStore(Store):
         self.throttles = RedisThrottles(access)
         self.time = RedisTime(access)
         self.wakes = RedisWakes(access)
+        self.moves = RedisMoves(access)
         self.inspects = RedisInspects(access, size=pool_size)
 
     def __repr__(self) -> str:
