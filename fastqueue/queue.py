@@ -243,7 +243,7 @@ class Queue(Kinds):
 
     def notice(self, jobs: Iterable[NewJob]) -> None:
         """Jobs went into the store: wake the workers for what is due, and have them look in time for the rest."""
-        if self.state == "never started" and not self._hinted:
+        if self.state == "never started" and self.store.for_workers and not self._hinted:
             self._hinted = True
             hint_later(self)
         if self.worker is not None:
