@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,6 +21,13 @@ from fastqueue.stores.redis import RedisStore
 from tests.servers import redis
 from tests.servers.throwaway import free_port, sandbox
 from tests.stores.redis_jobs import NOW, binary, claimed, connected, job, misplaced, opened, own_server, there, until
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """One whose connections are this test's alone."""
+    with own_server() as url:
+        yield url
 
 
 @pytest.mark.parametrize(
@@ -117,8 +124,8 @@ async def test_jobs_outlast_a_server_that_is_killed_and_the_store_finds_the_next
             await store.close()
 
 
-async def test_idle_connections_that_the_server_has_closed_cost_nobody_an_error(redis_url: str) -> None:
-    async with opened(redis_url) as store, connected(redis_url) as admin:
+async def test_idle_connections_that_the_server_has_closed_cost_nobody_an_error(server: str) -> None:
+    async with opened(server) as store, connected(server) as admin:
         await asyncio.gather(*(store.push([job(n)], now=NOW) for n in range(8)))
         assert await admin.client_kill_filter(_type="normal", skipme=True) >= 1
 
@@ -203,8 +210,8 @@ async def test_a_settle_whose_answer_is_lost_may_be_told_again(redis_url: str) -
         assert await store.jobs(now=NOW) == []
 
 
-async def test_calls_that_are_cancelled_come_to_their_end_and_leave_no_connection_in_doubt(redis_url: str) -> None:
-    async with opened(redis_url, pool_size=2) as store, connected(redis_url) as admin:
+async def test_calls_that_are_cancelled_come_to_their_end_and_leave_no_connection_in_doubt(server: str) -> None:
+    async with opened(server, pool_size=2) as store, connected(server) as admin:
         pushes = [asyncio.create_task(store.push([job(n)], now=NOW)) for n in range(100)]
         for turn, push in enumerate(pushes):
             push.cancel()
@@ -250,8 +257,8 @@ def test_a_store_opened_on_another_loop_forgets_the_first(redis_url: str) -> Non
     gc.collect()
 
 
-async def test_a_refusal_of_the_server_s_costs_no_connection(redis_url: str) -> None:
-    async with opened(redis_url, pool_size=1) as store, connected(redis_url) as admin:
+async def test_a_refusal_of_the_server_s_costs_no_connection(server: str) -> None:
+    async with opened(server, pool_size=1) as store, connected(server) as admin:
         before = [each["id"] for each in await admin.client_list() if each["name"] == "fastqueue"]
         await admin.set("{fastqueue}:waiting", "not ours")
         with pytest.raises(StoreUnavailable, match="WRONGTYPE") as refused:
