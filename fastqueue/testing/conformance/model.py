@@ -86,8 +86,11 @@ class History:
 
     async def step(self) -> None:
         """Do one thing, chosen by weight, on both."""
+        await self.do(self._any)
+
+    async def _any(self) -> None:
         weights = [weight for weight, _ in self._choices]
-        await self.do(self.random.choices([step for _, step in self._choices], weights)[0])
+        await self.random.choices([step for _, step in self._choices], weights)[0]()
 
     async def do(self, step: Step) -> None:
         """Do one thing on both, a little later than the last."""
