@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
@@ -24,12 +24,13 @@ from tests.benchmarks.contender import Contender, Ours
 from tests.benchmarks.peers import PEERS
 from tests.benchmarks.plot import plot
 from tests.benchmarks.raw import RAW
-from tests.servers import postgres, redis
+from tests.servers import mysql, postgres, redis
 
 CONTENDERS = {
     "postgres": ("raw", "fastqueue", "pgqueuer", "procrastinate"),
     "sqlite": ("raw", "fastqueue", "huey"),
     "redis": ("fastqueue", "saq", "arq", "taskiq"),
+    "mysql": ("fastqueue",),
 }
 
 TIMEOUT = 300
@@ -54,18 +55,24 @@ def main() -> None:
     parser.add_argument("--only", metavar="WORD", help="only where contender, store or measure contains it")
     parser.add_argument("--rounds", type=int, help="how often; the median counts (3, or 1 with --quick)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write versions, settings and every figure there")
+    parser.add_argument(
+        "--markdown", metavar="FILE", type=Path, help="write the table there, as docs/performance.md has it"
+    )
     parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the pushes and drains there, as SVG")
     options = parser.parse_args()
     asked = [one for one in plan(quick=options.quick) if options.only is None or options.only in " ".join(one[:3])]
     rows: list[Row] = []
-    for _ in range(options.rounds or (1 if options.quick else 3)):
-        for one in asked:
-            rows += run(one)
+    with suppress(KeyboardInterrupt):  # what was measured by then is shown
+        for _ in range(options.rounds or (1 if options.quick else 3)):
+            for one in asked:
+                rows += run(one)
     found = table(rows)
     show(found)
     report = {"machine": machine(), "versions": versions(), "settings": settings(), "rows": found, "runs": rows}
     if options.json:
         options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    if options.markdown:
+        options.markdown.write_text(markdown(found))
     if options.plot:
         options.plot.write_text(plot(found))
 
@@ -118,7 +125,7 @@ def database(store: str) -> Generator[str | None]:
         with tempfile.TemporaryDirectory(dir=".", prefix="bench-") as folder:
             yield f"sqlite:///{folder}/jobs.db"
     else:
-        module = {"postgres": postgres, "redis": redis}[store]
+        module = {"postgres": postgres, "redis": redis, "mysql": mysql}[store]
         server = os.environ.get(f"FASTQUEUE_BENCH_{store.upper()}") or module.running()
         if server is None:
             print(f"no {store} runs; FASTQUEUE_BENCH_{store.upper()} names one", file=sys.stderr)
@@ -157,15 +164,30 @@ def _raw_of(measure: str) -> str:
 
 def show(found: list[dict[str, Any]]) -> None:
     """Print the table."""
-    print(f"{'store':<10}{'measure':<42}{'who':<15}{'':>12}{'spread':>20}{'to raw':>8}{'to best peer':>14}")
+    print(f"{'store':<10}{'measure':<42}{'who':<15}{'':>16}{'spread':>20}{'to raw':>8}{'to best peer':>14}")
     for line in found:
-        spread = f"{line['lowest']:,.4g}–{line['highest']:,.4g}" if line["rounds"] > 1 else ""
+        spread = f"{_figure(line['lowest'])} – {_figure(line['highest'])}" if line["rounds"] > 1 else ""
         ratios = [f"{line[name]:.2f}" if line.get(name) else "" for name in ("to raw", "to best peer")]
-        value = f"{line['value']:,.0f}" if line["value"] >= 100 else f"{line['value']:.2f}"
+        value = f"{_figure(line['value'])} {line['unit']}"
         print(
-            f"{line['store']:<10}{line['measure']:<42}{line['who']:<15}{value + ' ' + line['unit']:>12}"
+            f"{line['store']:<10}{line['measure']:<42}{line['who']:<15}{value:>16}"
             f"{spread:>20}{ratios[0]:>8}{ratios[1]:>14}"
         )
+
+
+def markdown(found: list[dict[str, Any]]) -> str:
+    """The table, for a page."""
+    lines = ["| store | measure | who | figure | lowest – highest | to raw | to best peer |", "| --- " * 7 + "|"]
+    for line in found:
+        low, value, high = (_figure(line[name]) for name in ("lowest", "value", "highest"))
+        ratios = (f"{line[name]:.2f}" if line.get(name) else "" for name in ("to raw", "to best peer"))
+        cells = (line["store"], line["measure"], line["who"], f"{value} {line['unit']}", f"{low} – {high}", *ratios)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 def versions() -> dict[str, str]:
