@@ -149,8 +149,9 @@ def table(rows: list[Row]) -> list[dict[str, Any]]:
         raw = middle.get((_raw_of(measure), store, "raw", unit))
         peers = [other for key, other in middle.items() if key[0] == measure and key[1] == store and key[2] in PEERS]
         line["to raw"] = value / raw if raw and who != "raw" else None
-        if who == "fastqueue" and peers:
-            line["to best peer"] = value / (max(peers) if unit == "jobs/s" else min(peers))
+        # No ratio to nothing: a peer's job may run before its push returns.
+        if who == "fastqueue" and (best := (max if unit == "jobs/s" else min)(peers, default=0.0)):
+            line["to best peer"] = value / best
         found.append(line)
     return sorted(found, key=lambda line: (line["store"], line["measure"], line["who"] != "raw", -line["value"]))
 
