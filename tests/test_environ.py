@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
-from fastqueue import environ
 from fastqueue.environ import QueueSettings
 from fastqueue.errors import OptionError
 
@@ -31,12 +28,6 @@ def test_all_of_it_can_be_set() -> None:
 def test_a_server_without_workers_and_a_command_with_some_share_an_environment() -> None:
     assert read({"QUEUE_WORKERS": "0", "QUEUE_CONCURRENCY": "8"}) == QueueSettings(workers=8, in_serve=False)
     assert read({"QUEUE_WORKERS": "0"}) == QueueSettings(in_serve=False)
-
-
-def test_the_examples_in_the_docstrings_run() -> None:
-    tried = doctest.testmod(environ)
-    assert tried.attempted > 0
-    assert tried.failed == 0
 
 
 def test_two_numbers_for_one_thing_are_refused() -> None:

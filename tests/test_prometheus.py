@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import doctest
 import subprocess
 import sys
 import urllib.request
@@ -15,7 +14,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 
-from fastqueue import Permanent, Queue, Ran, prometheus
+from fastqueue import Permanent, Queue, Ran
 from fastqueue.prometheus import QueueMetrics, metrics
 from fastqueue.testing import FakeClock
 
@@ -153,12 +152,6 @@ async def test_one_registry_takes_one_queue() -> None:
 
     with pytest.raises(ValueError, match="fastqueue_runs"):
         QueueMetrics(Queue("memory://"), registry=registry)
-
-
-def test_the_examples_in_the_docstrings_run() -> None:
-    tried = doctest.testmod(prometheus)
-    assert tried.attempted > 0
-    assert tried.failed == 0
 
 
 def test_without_its_extra_the_module_gives_the_install_line() -> None:

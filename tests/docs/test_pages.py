@@ -1,12 +1,19 @@
-"""The programs on the pages run as they stand: the blocks of a page in their order, as one program."""
+"""The programs on the pages run as they stand: the blocks of a page in their order, as one program.
+
+Every page is taken up by itself. What it takes for granted, such as an app's models, is in `premises.py`, by name.
+Blocks that begin with a prompt are tried by Sybil. A block marked `py` is another library's code, and has to compile.
+"""
 
 from __future__ import annotations
 
 import ast
+import asyncio
+import doctest
 import inspect
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -14,28 +21,31 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
 
 from fastqueue import Queue
+from tests.docs.premises import PREMISES, Base, Order, nothing, registering
 from tests.servers.smtp import mail_server
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = {str(page.relative_to(ROOT)): page for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))}
+
+HAVE_A_TEST_OF_THEIR_OWN = {
+    "README.md": "tests/house/test_readme.py",
+    "docs/events.md": "test_events",
+    "docs/mail.md": "test_mail",
+    "docs/testing.md": "test_testing",
+    "docs/transactions.md": "test_transactions",
+}
 
 
-class Base(DeclarativeBase):
-    pass
-
-
-class Order(Base):
-    """What the pages take for granted that an app has."""
-
-    __tablename__ = "orders"
-    id: Mapped[int] = mapped_column(primary_key=True)
-    state: Mapped[str]
-
-
-def blocks(page: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+def blocks(page: str, mark: str = "python") -> list[str]:
+    text = (DOCS / page).read_text()
+    found = re.findall(rf"^( *)```{mark}\b[^\n]*\n(.*?)^\1```$", text, re.DOTALL | re.MULTILINE)
+    assert len(found) == len(re.findall(rf"```{mark}\b", text)), "a block that the tests do not see"
+    return [textwrap.dedent(block) for _, block in found]
 
 
 async def run(block: str, names: dict[str, Any]) -> None:
@@ -43,6 +53,32 @@ async def run(block: str, names: dict[str, Any]) -> None:
     waiting = eval(program, names)
     if inspect.isawaitable(waiting):
         await waiting
+
+
+async def run_page(programs: list[str], page: str) -> None:
+    async with PREMISES.get(page, nothing)() as names:
+        for program in programs:
+            await run(program, names)
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - HAVE_A_TEST_OF_THEIR_OWN.keys()))
+def test_the_programs_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, foreign in enumerate(blocks(str(PAGES[page]), "py")):
+        compile(foreign, f"{page}, foreign block {number}", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    programs = blocks(str(PAGES[page]))
+    if any(program.startswith(">>>") for program in programs):
+        parser = PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS)
+        examples = list(Sybil([parser], name=page).parse(PAGES[page]).examples())
+        assert len(examples) >= len(programs)
+        for example in examples:
+            example.evaluate()
+    else:
+        asyncio.run(run_page(programs, page))
+
+
+def test_no_page_has_a_test_of_its_own_that_is_gone() -> None:
+    assert HAVE_A_TEST_OF_THEIR_OWN.keys() | PREMISES.keys() <= PAGES.keys()
 
 
 @pytest.fixture
@@ -100,3 +136,11 @@ def test_testing(tmp_path: Path) -> None:
     # Of the store's checks a few will do: all of them are run on every store elsewhere.
     done = subprocess.run([*words, "-k", "not TestMyStore or b1"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+async def test_transactions(postgres_url: str) -> None:
+    async with registering(postgres_url) as names:
+        for program in blocks("transactions.md"):
+            await run(program, names)
+        await names["db"].commit()
+        assert await names["queue"].drain() == 2
