@@ -8,19 +8,18 @@ each store that jobs came from, which portion was the last.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias
 
 from fastqueue.errors import MoveRefused
 from fastqueue.job import Moment
 from fastqueue.moves import MovedJob, Moves, Portion
 from fastqueue.stores._rows import NEVER
-from fastqueue.stores._sql import Call, Statements, Steps
+from fastqueue.stores._sql import Call, Steps
+from fastqueue.stores._sql_store import A
 
 __all__ = ["MOVED", "Key", "SQLMoves"]
-
-R = TypeVar("R")
 
 Key: TypeAlias = tuple[str, str]
 """A kind and a unique key."""
@@ -46,25 +45,24 @@ class _OnItsWay(NamedTuple):
         return " ".join(map(str, self))
 
 
-class SQLMoves(Moves):
+class SQLMoves(Moves, Generic[A]):
     """The verbs for every dialect; what a dialect does in its own way is left to it.
 
     Args:
-        statements: The dialect's statements.
-        identity: Asks for the identity of the tables.
+        access: The way to the database.
     """
 
-    def __init__(self, statements: Statements, identity: Callable[[], Awaitable[str]]) -> None:
-        self._statements = statements
-        self._identity = identity
+    def __init__(self, access: A) -> None:
+        self._access = access
 
-    @abstractmethod
-    async def _together(self, steps: Callable[[], Steps[R]]) -> R:
-        """Run statements in one transaction."""
-
-    @abstractmethod
     def _waiting(self, keys: Sequence[Key]) -> Steps[set[Key]]:
         """Those keys that jobs wait with; nobody pushes any of them until the transaction ends, or that fails."""
+        waiting: set[Key] = set()
+        for kind, key in keys:
+            got = yield self._call("push.waiting", kind=kind, unique_key=key)
+            if got.rows:
+                waiting.add((kind, key))
+        return waiting
 
     @abstractmethod
     def _keep(self, rows: Sequence[Mapping[str, Any]]) -> Steps[None]:
@@ -78,10 +76,10 @@ class SQLMoves(Moves):
         """Do what must be committed before the jobs are kept."""
 
     async def identity(self) -> str:
-        return await self._identity()
+        return await self._access.identify()
 
     async def leave(self, to: str, *, now: Moment, limit: int) -> Portion | None:
-        return await self._together(lambda: self._leave(to, now, limit))
+        return await self._access.change(lambda: self._leave(to, now, limit))
 
     def _leave(self, to: str, now: Moment, limit: int) -> Steps[Portion | None]:
         moving = _OnItsWay.read((yield from self._line("moving")))
@@ -102,7 +100,7 @@ class SQLMoves(Moves):
         return Portion(moving.number, [MovedJob(**dict(zip(MOVED, row, strict=True))) for row in got.rows])
 
     async def left(self, number: int) -> None:
-        await self._together(lambda: self._left(number))
+        await self._access.change(lambda: self._left(number))
 
     def _left(self, number: int) -> Steps[None]:
         moving = _OnItsWay.read((yield from self._line("moving")))
@@ -112,7 +110,7 @@ class SQLMoves(Moves):
 
     async def arrive(self, portion: Portion, *, origin: str) -> bool:
         await self._ready(portion.jobs)
-        return await self._together(lambda: self._arrive(portion, f"moved {origin}"))
+        return await self._access.change(lambda: self._arrive(portion, f"moved {origin}"))
 
     def _arrive(self, portion: Portion, line: str) -> Steps[bool]:
         if portion.number <= int((yield from self._line(line)) or 0):
@@ -132,7 +130,7 @@ class SQLMoves(Moves):
         return True
 
     async def record(self, runs: Mapping[str, Moment]) -> None:
-        await self._together(lambda: self._record(runs))
+        await self._access.change(lambda: self._record(runs))
 
     def _record(self, runs: Mapping[str, Moment]) -> Steps[None]:
         for name, run_at in sorted(runs.items()):
@@ -145,7 +143,7 @@ class SQLMoves(Moves):
         return str(got.rows[0][0])
 
     def _call(self, statement: str, **values: Any) -> Call:
-        return Call(self._statements[statement], values)
+        return Call(self._access.statements[statement], values)
 
 
 def _row(job: MovedJob, ids: set[int], waiting: set[Key]) -> dict[str, Any]:

@@ -215,7 +215,7 @@ async def test_two_prefixes_in_one_database_are_two_queues(mysql_url: str) -> No
 async def test_what_is_pruned_goes_in_portions(
     store: MySQLStore, mysql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fastqueue.stores.mysql.store.PORTION", 3)
+    monkeypatch.setattr(MySQLStore, "portion", 3)
     with connected(mysql_url) as cursor:
         seed(cursor, 8, "mail", "failed")
     for n in range(7):

@@ -234,7 +234,7 @@ async def test_two_prefixes_in_one_file_are_two_queues(tmp_path: Path) -> None:
 
 
 async def test_pruning_goes_in_portions(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastqueue.stores.sqlite.store.PORTION", 3)
+    monkeypatch.setattr(SQLiteStore, "portion", 3)
     await store.push([job(n) for n in range(8)], now=NOW)
 
     def fail(database: Database) -> None:

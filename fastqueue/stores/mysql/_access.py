@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from fastqueue.errors import StoreUnavailable
 from fastqueue.stores._sql import Call, Got, Steps, Tables, run
+from fastqueue.stores._sql_store import SQLAccess
 from fastqueue.stores.mysql._address import Address
 from fastqueue.stores.mysql._connections import Connections, Execute, Pool, contended
 from fastqueue.stores.mysql._repeats import MySQLStatements
@@ -28,7 +29,7 @@ PAUSE = 0.005
 """Seconds: the longest pause before the second try; it doubles with each."""
 
 
-class Access:
+class Access(SQLAccess):
     """A store's statements and connections.
 
     Args:
@@ -38,9 +39,8 @@ class Access:
     """
 
     def __init__(self, address: Address, *, tables: Tables, size: int) -> None:
+        super().__init__(tables, MySQLStatements(tables))
         self.address = address
-        self.tables = tables
-        self.statements = MySQLStatements(tables)
         self.identity: str | None = None
         self._size = size
         self._connections: Connections | None = None
@@ -65,12 +65,17 @@ class Access:
         else:
             here.abandon()
 
+    async def ask(self, name: str, /, **values: Any) -> Got:
+        return await self.do(name, **values)
+
     async def do(self, name: str, /, **values: Any) -> Got:
-        """Run a named statement by itself."""
         return await self.each(self.here.others, lambda: self._one(name, values))
 
     def _one(self, name: str, values: dict[str, Any]) -> Steps[Got]:
         return (yield Call(self.statements[name], values))
+
+    async def change(self, steps: Callable[[], Steps[R]]) -> R:
+        return await self.together(self.here.others, steps)
 
     async def each(self, pool: Pool, steps: Callable[[], Steps[R]]) -> R:
         """Run statements on one connection, each by itself, on a pool with autocommit; they may be run again."""
@@ -94,11 +99,9 @@ class Access:
             ) from error
 
     async def identify(self) -> str:
-        """The identity of the tables, read once."""
-        here = self.here
+        self.here  # noqa: B018  another event loop's identity is forgotten
         if self.identity is None:
-            got = await self.each(here.others, lambda: self._one("meta.identity", {}))
-            self.identity = str(got.rows[0][0])
+            self.identity = await super().identify()
         return self.identity
 
 

@@ -1,56 +1,36 @@
-"""What the MySQL store can do beyond the verbs: schedules, held kinds, the failed jobs, throttles, time."""
+"""What the MySQL store can do beyond the verbs in its own way: schedules, held kinds, the failed jobs, throttles."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 
-from fastqueue.job import Claimed, Moment, NewJob, StoredJob, Which
-from fastqueue.store import FailedJobs, Hits, Holds, RunPushed, Schedules, StoreTime, Throttles
-from fastqueue.stores._rows import failed_page_values, stored
+from fastqueue.job import Claimed, Moment, NewJob
+from fastqueue.store import Hits, Holds, RunPushed
 from fastqueue.stores._sql import Call, Steps
+from fastqueue.stores._sql_faculties import SQLFailedJobs, SQLSchedulesInSteps, SQLThrottles
 from fastqueue.stores.mysql._access import Access
 from fastqueue.stores.mysql._lanes import Lanes
 from fastqueue.stores.mysql._names import refuse_long, refuse_long_names
 from fastqueue.stores.mysql._push import push_steps
 from fastqueue.stores.mysql._settle import give_back_steps
 
-__all__ = ["MySQLFailedJobs", "MySQLHolds", "MySQLSchedules", "MySQLThrottles", "MySQLTime"]
+__all__ = ["MySQLFailedJobs", "MySQLHolds", "MySQLSchedules", "MySQLThrottles"]
 
 
-class MySQLSchedules(Schedules):
-    """A table of each schedule's last run, written in the transaction that pushes it."""
+class MySQLSchedules(SQLSchedulesInSteps[Access]):
+    """Schedules, and the lanes that are there before the jobs of their runs."""
 
     def __init__(self, access: Access, lanes: Lanes) -> None:
-        self._access = access
+        super().__init__(access, partial(push_steps, access.statements))
         self._lanes = lanes
 
     async def push_run(self, schedule: str, job: NewJob, *, now: Moment) -> RunPushed:
         refuse_long("schedule", schedule)
         refuse_long_names([job])
         await self._lanes.ready([job])
-        return await self._access.together(
-            self._access.here.others, lambda: self._push(schedule, replace(job, latest=False), now)
-        )
-
-    def _push(self, schedule: str, job: NewJob, now: Moment) -> Steps[RunPushed]:
-        statements = self._access.statements
-        recorded = yield Call(statements["schedules.record"], {"name": schedule, "run_at": job.run_at})
-        if not recorded.touched:
-            got = yield Call(statements["schedules.one"], {"name": schedule})
-            return RunPushed(False, got.rows[0][0])
-        (pushed,) = yield from push_steps(statements, [job], now)
-        return RunPushed(pushed.new, job.run_at)
-
-    async def recorded(self) -> dict[str, Moment]:
-        got = await self._access.do("schedules.recorded")
-        return {str(name): int(run_at) for name, run_at in got.rows}
-
-    async def tell_zone_data(self, version: str, *, now: Moment) -> dict[str, Moment]:
-        await self._access.do("schedules.tell", name=version, now=now)
-        got = await self._access.do("schedules.told")
-        return {str(told): int(at) for told, at in got.rows}
+        return await super().push_run(schedule, job, now=now)
 
 
 class MySQLHolds(Holds):
@@ -65,17 +45,8 @@ class MySQLHolds(Holds):
         return had
 
 
-class MySQLFailedJobs(FailedJobs):
-    """The rows that have a `failed_at`."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-
-    async def page(
-        self, which: Which | None = None, *, limit: int = 100, after: StoredJob | None = None
-    ) -> list[StoredJob]:
-        got = await self._access.do("failed.page", **failed_page_values(which, limit, after))
-        return [stored(row) for row in got.rows]
+class MySQLFailedJobs(SQLFailedJobs[Access]):
+    """The rows that have a `failed_at`; they are locked, then changed."""
 
     async def run_again(self, ids: Sequence[int], *, at: Moment) -> list[bool]:
         return await self._change("failed.run_again", ids, at=at)
@@ -95,14 +66,11 @@ class MySQLFailedJobs(FailedJobs):
                 yield Call(statements[name], {"ids": failed, "gone": json.dumps(failed), **values})
             return [id in failed for id in ids]
 
-        return await self._access.together(self._access.here.others, change)
+        return await self._access.change(change)
 
 
-class MySQLThrottles(Throttles):
-    """A table of the windows that run."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
+class MySQLThrottles(SQLThrottles):
+    """Throttles, for a server whose writes answer no rows."""
 
     async def hit(self, key: str, *, now: Moment, window_ms: int) -> Hits:
         refuse_long("key", key)
@@ -113,21 +81,4 @@ class MySQLThrottles(Throttles):
             got = yield Call(statements["throttles.tries"], {"name": key, "now": now})
             return Hits(*got.rows[0])
 
-        return await self._access.together(self._access.here.others, hit)
-
-    async def tries(self, key: str, *, now: Moment) -> Hits | None:
-        got = await self._access.do("throttles.tries", name=key, now=now)
-        return Hits(*got.rows[0]) if got.rows else None
-
-    async def clear(self, key: str) -> None:
-        await self._access.do("throttles.clear", name=key)
-
-
-class MySQLTime(StoreTime):
-    """The server's clock."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-
-    async def now(self) -> Moment:
-        return int((await self._access.do("meta.now")).rows[0][0])
+        return await self._access.change(hit)

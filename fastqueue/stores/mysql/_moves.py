@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fastqueue.errors import StoreUnavailable
 from fastqueue.moves import MovedJob, Portion
@@ -16,18 +16,15 @@ from fastqueue.stores.mysql._push import lock_slots, look
 
 __all__ = ["MySQLMoves"]
 
-R = TypeVar("R")
-
 CHARACTERS = 1_000_000
 """The most characters of one insert: the server refuses statements of more than 16 MiB."""
 
 
-class MySQLMoves(SQLMoves):
+class MySQLMoves(SQLMoves[Access]):
     """Jobs that leave and arrive."""
 
-    def __init__(self, access: Access, lanes: Lanes, identity: Callable[[], Awaitable[str]]) -> None:
-        super().__init__(access.statements, identity)
-        self._access = access
+    def __init__(self, access: Access, lanes: Lanes) -> None:
+        super().__init__(access)
         self._lanes = lanes
 
     async def _ready(self, jobs: Sequence[MovedJob]) -> None:
@@ -43,12 +40,9 @@ class MySQLMoves(SQLMoves):
                     raise
         raise StoreUnavailable("pushes take the ids of the jobs that arrive; move them when fewer are pushed")
 
-    async def _together(self, steps: Callable[[], Steps[R]]) -> R:
-        return await self._access.together(self._access.here.others, steps)
-
     def _waiting(self, keys: Sequence[Key]) -> Steps[set[Key]]:
-        yield from lock_slots(self._statements, keys)
-        return set((yield from look(self._statements, keys)).values())
+        yield from lock_slots(self._access.statements, keys)
+        return set((yield from look(self._access.statements, keys)).values())
 
     def _keep(self, rows: Sequence[Mapping[str, Any]]) -> Steps[None]:
         portion: list[Mapping[str, Any]] = []
@@ -56,8 +50,8 @@ class MySQLMoves(SQLMoves):
         for row in rows:
             size = sum(len(value) for value in row.values() if isinstance(value, str))
             if portion and characters + size > CHARACTERS:
-                yield Call(self._statements["moves.arrive"], {"rows": portion})
+                yield Call(self._access.statements["moves.arrive"], {"rows": portion})
                 portion, characters = [], 0
             portion.append(row)
             characters += size
-        yield Call(self._statements["moves.arrive"], {"rows": portion})
+        yield Call(self._access.statements["moves.arrive"], {"rows": portion})

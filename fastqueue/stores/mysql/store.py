@@ -7,17 +7,18 @@ from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar
 
 from fastqueue.errors import OptionError
-from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob
+from fastqueue.job import Claimed, Moment, NewJob, Pushed
 from fastqueue.outcome import Settlement
-from fastqueue.store import Claim, Count, Keep, Store
-from fastqueue.stores._rows import stored
+from fastqueue.store import Claim
 from fastqueue.stores._sql import Call, Got, Steps, Tables
+from fastqueue.stores._sql_faculties import SQLTime
+from fastqueue.stores._sql_store import SQLStore
 from fastqueue.stores.joins import SQLJoins
 from fastqueue.stores.mysql._access import Access
 from fastqueue.stores.mysql._address import Address
 from fastqueue.stores.mysql._claim import claim
 from fastqueue.stores.mysql._connections import driver
-from fastqueue.stores.mysql._faculties import MySQLFailedJobs, MySQLHolds, MySQLSchedules, MySQLThrottles, MySQLTime
+from fastqueue.stores.mysql._faculties import MySQLFailedJobs, MySQLHolds, MySQLSchedules, MySQLThrottles
 from fastqueue.stores.mysql._home import MySQLHome
 from fastqueue.stores.mysql._inspects import MySQLInspects
 from fastqueue.stores.mysql._lanes import Lanes
@@ -29,11 +30,8 @@ from fastqueue.stores.mysql._settle import give_back_steps, renew_steps, settle_
 
 __all__ = ["MySQLStore"]
 
-PORTION = 1_000
-"""How many rows are pruned in one transaction."""
 
-
-class MySQLStore(Store):
+class MySQLStore(SQLStore[Access]):
     """Keeps jobs in a MySQL or MariaDB database, the app's own or one for itself, through asyncmy.
 
     One store object has at most `pool_size` + 3 connections: one for claims, one for telling how runs ended, one for
@@ -61,22 +59,21 @@ class MySQLStore(Store):
     """
 
     name: ClassVar[str] = "mysql"
-    keeps = frozenset(Keep)
 
     def __init__(self, dsn: str, *, prefix: str = "fastqueue_", pool_size: int = 4, migrate: bool = True) -> None:
         if pool_size < 1:
             raise OptionError(f"pool_size is {pool_size!r}; pushes need at least 1 connection")
         driver()
-        self._access = access = Access(Address.read(dsn), tables=Tables(prefix, quote="`"), size=pool_size)
+        access = Access(Address.read(dsn), tables=Tables(prefix, quote="`"), size=pool_size)
+        super().__init__(access)
         self._lanes = Lanes(access)
         self._migrate = migrate
-        self.statements = access.statements
         self.schedules = MySQLSchedules(access, self._lanes)
         self.holds = MySQLHolds(access)
         self.failed = MySQLFailedJobs(access)
         self.throttles = MySQLThrottles(access)
-        self.time = MySQLTime(access)
-        self.moves = MySQLMoves(access, self._lanes, self.identity)
+        self.time = SQLTime(access)
+        self.moves = MySQLMoves(access, self._lanes)
         self.joins = SQLJoins(MySQLHome(access, self.push_steps, self.beside))
         self.migrates = self._tables = MySQLMigrates(access)
         self.inspects = MySQLInspects(access, size=pool_size)
@@ -95,13 +92,6 @@ class MySQLStore(Store):
         except BaseException:
             await self._access.close()
             raise
-
-    async def close(self) -> None:
-        await self._access.close()
-
-    async def identity(self) -> str:
-        """The text that this set of tables has and no other, by which a connection to it is known."""
-        return await self._access.identify()
 
     async def push(self, jobs: Sequence[NewJob], *, now: Moment) -> list[Pushed]:
         if not jobs:
@@ -154,40 +144,21 @@ class MySQLStore(Store):
         return await self._access.together(self._access.here.ends, steps)
 
     async def prune(self, now: Moment, *, failed_before: Moment) -> int:
-        await self._prune("prune.over", "prune.kinds", "kinds", now=now)
-        await self._prune("prune.windows", "prune.throttles", "names", now=now)
-        return await self._prune("prune.old", "prune.failed", "ids", before=failed_before)
+        await self._forget("prune.over", "prune.kinds", "kinds", now=now)
+        await self._forget("prune.windows", "prune.throttles", "names", now=now)
+        return await self._forget("prune.old", "prune.failed", "ids", before=failed_before)
 
-    async def _prune(self, find: str, forget: str, what: str, **values: Moment) -> int:
+    async def _forget(self, find: str, forget: str, what: str, **values: Moment) -> int:
         """Find and forget in portions, each a transaction, so that no lock is held for long."""
 
         def portion() -> Steps[int]:
-            got = yield Call(self.statements[find], {**values, "portion": PORTION})
+            got = yield Call(self.statements[find], {**values, "portion": self.portion})
             found = sorted(row[0] for row in got.rows)
             if found:
                 yield Call(self.statements[forget], {what: found, "gone": json.dumps(found)})
             return len(found)
 
         gone = 0
-        while number := await self._access.together(self._access.here.others, portion):
+        while number := await self._access.change(portion):
             gone += number
         return gone
-
-    async def lanes(self) -> list[Lane]:
-        return [Lane(*row) for row in (await self._access.do("lanes.heads")).rows]
-
-    async def counts(self, now: Moment) -> list[Count]:
-        return [Count(*row) for row in (await self._access.do("counts.all", now=now)).rows]
-
-    async def jobs(
-        self,
-        *,
-        state: str | None = None,
-        now: Moment,
-        kind: str | None = None,
-        queue: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-    ) -> list[StoredJob]:
-        got = await self._access.do("jobs.page", state=state, now=now, kind=kind, queue=queue, after=after, limit=limit)
-        return [stored(row) for row in got.rows]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from fastqueue.stores._sql import Call, Got, Statements, Tables
+from fastqueue.stores._sql import Call, Got, Statements, Steps, Tables, run
+from fastqueue.stores._sql_store import SQLAccess
 from fastqueue.stores.postgres._address import Address
-from fastqueue.stores.postgres._connections import Connections, Pool
+from fastqueue.stores.postgres._connections import Connections, Pool, executor
 
 __all__ = ["Access"]
+
+R = TypeVar("R")
 
 TAG_LENGTH = 20
 """Characters of a queue's name in a notice: under 100 bytes whatever they are."""
 
 
-class Access:
+class Access(SQLAccess):
     """A store's statements and connections.
 
     Args:
@@ -30,9 +34,8 @@ class Access:
     def __init__(
         self, address: Address, *, listen: Address | None, tables: Tables, size: int, pooled: bool, notify: bool
     ) -> None:
+        super().__init__(tables, Statements("postgres", tables))
         self.address = address
-        self.tables = tables
-        self.statements = Statements("postgres", tables)
         self.identity: str | None = None
         self.ready = False
         self._listen = listen
@@ -62,20 +65,24 @@ class Access:
         if here is not None and here.loop is asyncio.get_running_loop():
             await here.close()
 
+    async def ask(self, name: str, /, **values: Any) -> Got:
+        return await self.do(name, **values)
+
     async def do(self, name: str, /, **values: Any) -> Got:
-        """Run a named statement on the connections for pushes and everything else."""
         return await self.do_on(self.here.others, name, **values)
 
     async def do_on(self, pool: Pool, name: str, /, **values: Any) -> Got:
         """Run a named statement on the connections of a pool."""
         return await pool.run(Call(self.statements[name], values))
 
+    async def change(self, steps: Callable[[], Steps[R]]) -> R:
+        async with self.here.others.borrow() as connection, connection.transaction():
+            return await run(steps(), executor(connection))
+
     async def identify(self) -> str:
-        """The identity of the tables, read once."""
-        here = self.here
+        self.here  # noqa: B018  another event loop's identity is forgotten
         if self.identity is None:
-            got = await self.do_on(here.others, "meta.identity")
-            self.identity = str(got.rows[0][0])
+            self.identity = await super().identify()
         return self.identity
 
     @property

@@ -6,23 +6,18 @@ from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from fastqueue.errors import OptionError
-from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob
+from fastqueue.job import Claimed, Moment, NewJob, Pushed
 from fastqueue.outcome import Settlement
-from fastqueue.store import Claim, Count, Keep, Store
-from fastqueue.stores._rows import stored
+from fastqueue.store import Claim
 from fastqueue.stores._sql import Steps, Tables, run
+from fastqueue.stores._sql_faculties import SQLThrottles, SQLTime
+from fastqueue.stores._sql_store import SQLStore
 from fastqueue.stores.joins import SQLJoins
 from fastqueue.stores.postgres._access import Access
 from fastqueue.stores.postgres._address import Address
 from fastqueue.stores.postgres._claim import Claimer
 from fastqueue.stores.postgres._connections import driver
-from fastqueue.stores.postgres._faculties import (
-    PostgresFailedJobs,
-    PostgresHolds,
-    PostgresSchedules,
-    PostgresThrottles,
-    PostgresTime,
-)
+from fastqueue.stores.postgres._faculties import PostgresFailedJobs, PostgresHolds, PostgresSchedules
 from fastqueue.stores.postgres._home import PostgresHome
 from fastqueue.stores.postgres._inspects import PostgresInspects
 from fastqueue.stores.postgres._migrates import PostgresMigrates
@@ -33,11 +28,8 @@ from fastqueue.stores.postgres._wakes import PostgresWakes
 
 __all__ = ["PostgresStore"]
 
-PORTION = 1_000
-"""How many rows are pruned in one transaction."""
 
-
-class PostgresStore(Store):
+class PostgresStore(SQLStore[Access]):
     """Keeps jobs in a PostgreSQL database, the app's own or one for itself, through asyncpg.
 
     One store object has at most `pool_size` + 4 connections: one for claims, one for telling how runs ended, one for
@@ -65,7 +57,6 @@ class PostgresStore(Store):
     """
 
     name: ClassVar[str] = "postgres"
-    keeps = frozenset(Keep)
 
     def __init__(
         self,
@@ -84,7 +75,7 @@ class PostgresStore(Store):
         driver()
         address = Address.read("dsn", dsn)
         direct = None if pooled else address
-        self._access = access = Access(
+        access = Access(
             address,
             listen=Address.read("listen_dsn", listen_dsn) if listen_dsn else direct,
             tables=Tables(prefix, schema),
@@ -92,16 +83,16 @@ class PostgresStore(Store):
             pooled=pooled,
             notify=notify,
         )
+        super().__init__(access)
         self._migrate = migrate
         self._claimer = Claimer(access)
-        self.statements = access.statements
         self.schedules = PostgresSchedules(access)
         self.holds = PostgresHolds(access)
         self.failed = PostgresFailedJobs(access)
-        self.throttles = PostgresThrottles(access)
-        self.time = PostgresTime(access)
+        self.throttles = SQLThrottles(access)
+        self.time = SQLTime(access)
         self.wakes = wakes = PostgresWakes(access)
-        self.moves = PostgresMoves(access, self.identity)
+        self.moves = PostgresMoves(access)
         self.joins = SQLJoins(PostgresHome(access, self.push_steps))
         self.migrates = self._tables = PostgresMigrates(access)
         self.inspects = PostgresInspects(access, wakes, size=pool_size)
@@ -119,13 +110,6 @@ class PostgresStore(Store):
         except BaseException:
             await self._access.close()
             raise
-
-    async def close(self) -> None:
-        await self._access.close()
-
-    async def identity(self) -> str:
-        """The text that this set of tables has and no other, by which a connection to it is known."""
-        return await self._access.identify()
 
     def push_steps(self, jobs: Sequence[NewJob], now: Moment) -> Steps[list[Pushed]]:
         """The statements of a push, fit for running inside any transaction on the same tables."""
@@ -158,36 +142,3 @@ class PostgresStore(Store):
 
     async def renew(self, jobs: Sequence[Claimed], *, now: Moment, until: Moment) -> list[bool]:
         return await renew(self._access, jobs, now=now, until=until) if jobs else []
-
-    async def prune(self, now: Moment, *, failed_before: Moment) -> int:
-        await self._access.do("prune.kinds", now=now)
-        await self._prune("prune.throttles", now=now)
-        return await self._prune("prune.failed", before=failed_before)
-
-    async def _prune(self, name: str, **values: Moment) -> int:
-        """Delete in portions, each a transaction, so that no lock is held for long."""
-        gone = 0
-        while True:
-            portion = (await self._access.do(name, portion=PORTION, **values)).touched
-            gone += portion
-            if portion < PORTION:
-                return gone
-
-    async def lanes(self) -> list[Lane]:
-        return [Lane(*row) for row in (await self._access.do("lanes.heads")).rows]
-
-    async def counts(self, now: Moment) -> list[Count]:
-        return [Count(*row) for row in (await self._access.do("counts.all", now=now)).rows]
-
-    async def jobs(
-        self,
-        *,
-        state: str | None = None,
-        now: Moment,
-        kind: str | None = None,
-        queue: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-    ) -> list[StoredJob]:
-        got = await self._access.do("jobs.page", state=state, now=now, kind=kind, queue=queue, after=after, limit=limit)
-        return [stored(row) for row in got.rows]

@@ -327,7 +327,7 @@ DELETE FROM {jobs} WHERE id BETWEEN :first::bigint AND :last::bigint AND token =
 -- relies on: jobs_pkey
 SELECT id FROM {jobs} WHERE id BETWEEN :first::bigint AND :last::bigint;
 
--- name: moves.waiting
+-- name: push.waiting
 -- The job that waits with a key.
 -- relies on: jobs_unique
 SELECT id FROM {jobs} WHERE kind = :kind::text AND unique_key = :unique_key::text;

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from fastqueue.errors import StoreUnavailable
-from fastqueue.stores.sqlite._database import Database
+from fastqueue.stores._sql import Call, Got, Statements, Steps, Tables, run_sync
+from fastqueue.stores._sql_store import SQLAccess
+from fastqueue.stores.sqlite._database import Database, Synchronous
 from fastqueue.stores.sqlite._thread import DatabaseThread, Function, Work
 from fastqueue.stores.sqlite._watch import Watch
 
@@ -17,18 +20,20 @@ __all__ = ["Access"]
 R = TypeVar("R")
 
 
-class Access:
+class Access(SQLAccess):
     """What every part of a store reads and writes by, on any event loop and several at once.
 
     Args:
         path: The file, for messages.
-        connect: Opens it.
+        tables: The names of the tables.
+        synchronous: As for the store.
     """
 
-    def __init__(self, path: str, connect: Callable[[], Database]) -> None:
+    def __init__(self, path: str, tables: Tables, synchronous: Synchronous) -> None:
+        super().__init__(tables, Statements("sqlite", tables))
         self.path = path
         self.watch = Watch()
-        self._connect = connect
+        self.connect = partial(Database, path, self.statements, synchronous)
         self._starting = threading.Lock()
         self._thread: DatabaseThread | None = None
 
@@ -50,7 +55,7 @@ class Access:
                     "close it before the fork, and open it in each process after"
                 )
             if self._thread is None or not self._thread.alive:
-                self._thread = DatabaseThread(self._connect, self.watch)
+                self._thread = DatabaseThread(self.connect, self.watch)
             opened = self._thread.opened
         await asyncio.shield(asyncio.wrap_future(opened))
 
@@ -65,6 +70,15 @@ class Access:
         if thread is not None and thread.alive:
             thread.stop()
             await asyncio.shield(asyncio.wrap_future(thread.ended))
+
+    async def ask(self, name: str, /, **values: Any) -> Got:
+        return await self.read(lambda database: database.execute(Call(self.statements[name], values)))
+
+    async def do(self, name: str, /, **values: Any) -> Got:
+        return await self.write(lambda database: database.execute(Call(self.statements[name], values)))
+
+    async def change(self, steps: Callable[[], Steps[R]]) -> R:
+        return await self.write(lambda database: run_sync(steps(), database.execute))
 
     async def read(self, function: Function[R]) -> R:
         """Run a function outside any transaction."""

@@ -9,8 +9,9 @@ from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 
-from fastqueue.stores._sql import Call, Statement, Steps, Tables
+from fastqueue.stores._sql import Call, Statement, Steps
 from fastqueue.stores.joins import Home, Push, ended_within
+from fastqueue.stores.sqlite._access import Access
 from fastqueue.stores.sqlite._database import Database
 
 __all__ = ["SQLiteHome"]
@@ -23,23 +24,18 @@ _LOOK = Statement(
 
 
 class SQLiteHome(Home):
-    """The tables in the file at `path`.
-
-    Args:
-        connect: Opens the file for a transaction of the app's.
-    """
+    """The tables in the file that `access` leads to."""
 
     store = "sqlite"
     dialects = frozenset({"sqlite"})
 
-    def __init__(self, path: str, tables: Tables, push: Push, connect: Callable[[], Database]) -> None:
-        super().__init__(tables, push)
-        self._path = path
-        self._connect = connect
+    def __init__(self, access: Access, push: Push) -> None:
+        super().__init__(access.tables, push)
+        self._access = access
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[sqlite3.Connection]:
-        database = self._connect()
+        database = self._access.connect(movable=True)
         committed: asyncio.Future[None] | None = None
         try:
             await database.begin_on_loop()
@@ -57,8 +53,8 @@ class SQLiteHome(Home):
     def _check(self) -> Steps[None]:
         ((file, there),) = (yield Call(_LOOK, {"name": self._tables.name("jobs")})).rows
         file = os.fsdecode(file)
-        if not _same_file(file, self._path):
-            raise self._elsewhere("a connection", file or "a database in memory", self._path)
+        if not _same_file(file, self._access.path):
+            raise self._elsewhere("a connection", file or "a database in memory", self._access.path)
         if not there:
             raise self._missing(file)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import ClassVar
 
 from fastqueue.errors import OptionError
-from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed, StoredJob
+from fastqueue.job import Claimed, Lane, Moment, NewJob, Pushed
 from fastqueue.outcome import Settlement
-from fastqueue.store import Claim, Count, Keep, Store
-from fastqueue.stores._rows import stored
-from fastqueue.stores._sql import Statements, Steps, Tables, run_sync
+from fastqueue.store import Claim
+from fastqueue.stores._sql import Steps, Tables
+from fastqueue.stores._sql_faculties import SQLSchedulesInSteps, SQLThrottles
+from fastqueue.stores._sql_store import SQLStore
 from fastqueue.stores.joins import SQLJoins
 from fastqueue.stores.sqlite._access import Access
 from fastqueue.stores.sqlite._claim import Request, head_lanes
 from fastqueue.stores.sqlite._database import Database, Synchronous
-from fastqueue.stores.sqlite._faculties import SQLiteFailedJobs, SQLiteHolds, SQLiteSchedules, SQLiteThrottles
+from fastqueue.stores.sqlite._faculties import SQLiteFailedJobs, SQLiteHolds
 from fastqueue.stores.sqlite._home import SQLiteHome
 from fastqueue.stores.sqlite._inspects import SQLiteInspects
 from fastqueue.stores.sqlite._migrates import SQLiteMigrates
@@ -28,11 +28,8 @@ from fastqueue.stores.sqlite._wakes import SQLiteWakes
 
 __all__ = ["SQLiteStore"]
 
-PORTION = 500
-"""How many rows are pruned in one transaction."""
 
-
-class SQLiteStore(Store):
+class SQLiteStore(SQLStore[Access]):
     """Keeps jobs in a SQLite database: the app's own file or one for itself, shared by any processes on the machine.
 
     One thread of the store's owns one connection; calls that wait for it share a transaction, so that many at once
@@ -54,7 +51,7 @@ class SQLiteStore(Store):
     """
 
     name: ClassVar[str] = "sqlite"
-    keeps = frozenset(Keep)
+    portion: ClassVar[int] = 500
 
     def __init__(
         self,
@@ -67,21 +64,19 @@ class SQLiteStore(Store):
         self.path = _file_path(path)
         if synchronous not in ("FULL", "NORMAL"):
             raise OptionError(f"synchronous is {synchronous!r}; it takes 'FULL' or 'NORMAL'")
-        tables = Tables(prefix)
-        self.statements = Statements("sqlite", tables)
+        access = Access(self.path, Tables(prefix), synchronous)
+        super().__init__(access)
         self._migrate = migrate
-        connect = partial(Database, self.path, self.statements, synchronous)
-        self._access = Access(self.path, connect)
         self._ready = False
-        self.schedules = SQLiteSchedules(self._access, self.statements)
-        self.holds = SQLiteHolds(self._access)
-        self.failed = SQLiteFailedJobs(self._access)
-        self.throttles = SQLiteThrottles(self._access)
-        self.wakes = SQLiteWakes(self._access)
-        self.joins = SQLJoins(SQLiteHome(self.path, tables, self.push_steps, partial(connect, movable=True)))
-        self.moves = SQLiteMoves(self._access, self.statements, self.identity)
-        self.migrates = self._tables = SQLiteMigrates(self._access, self.statements, tables)
-        self.inspects = SQLiteInspects(self._access)
+        self.schedules = SQLSchedulesInSteps(access, self.push_steps)
+        self.holds = SQLiteHolds(access)
+        self.failed = SQLiteFailedJobs(access)
+        self.throttles = SQLThrottles(access)
+        self.wakes = SQLiteWakes(access)
+        self.joins = SQLJoins(SQLiteHome(access, self.push_steps))
+        self.moves = SQLiteMoves(access)
+        self.migrates = self._tables = SQLiteMigrates(access)
+        self.inspects = SQLiteInspects(access)
 
     def __repr__(self) -> str:
         return f"SQLiteStore({self.path!r})"
@@ -121,11 +116,6 @@ class SQLiteStore(Store):
         self._ready = False
         await self._access.close()
 
-    async def identity(self) -> str:
-        """The text that this set of tables has and no other, by which a connection to it is known."""
-        ((value,),) = await self._access.read(lambda database: database.do("meta.identity").fetchall())
-        return str(value)
-
     def push_steps(self, jobs: Sequence[NewJob], now: Moment) -> Steps[list[Pushed]]:
         """The statements of a push, fit for running inside any transaction on the same tables."""
         return push_steps(self.statements, jobs, now)
@@ -133,7 +123,7 @@ class SQLiteStore(Store):
     async def push(self, jobs: Sequence[NewJob], *, now: Moment) -> list[Pushed]:
         if not jobs:
             return []
-        return await self._access.write(lambda database: run_sync(self.push_steps(jobs, now), database.execute))
+        return await self._access.change(lambda: self.push_steps(jobs, now))
 
     async def claim(
         self,
@@ -164,44 +154,11 @@ class SQLiteStore(Store):
             return []
         return await self._access.write(lambda database: renew(database, jobs, now=now, until=until))
 
-    async def prune(self, now: Moment, *, failed_before: Moment) -> int:
-        await self._access.write(lambda database: database.do("prune.kinds", now=now).rowcount)
-        await self._prune("prune.throttles", now=now)
-        return await self._prune("prune.failed", before=failed_before)
-
-    async def _prune(self, name: str, **values: Moment) -> int:
-        """Delete in portions, each a transaction, so that others get between them."""
-        gone = 0
-        while True:
-            portion = await self._access.write(lambda database: database.do(name, portion=PORTION, **values).rowcount)
-            gone += portion
-            if portion < PORTION:
-                return gone
-
     async def lanes(self) -> list[Lane]:
         def lanes(database: Database) -> list[Lane]:
             return [Lane(lane.queue, lane.kind, lane.mode, lane.head) for lane in head_lanes(database, None)]
 
         return await self._access.read(lanes)
-
-    async def counts(self, now: Moment) -> list[Count]:
-        return await self._access.read(lambda database: [Count(*row) for row in database.do("counts.all", now=now)])
-
-    async def jobs(
-        self,
-        *,
-        state: str | None = None,
-        now: Moment,
-        kind: str | None = None,
-        queue: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-    ) -> list[StoredJob]:
-        def page(database: Database) -> list[StoredJob]:
-            rows = database.do("jobs.page", state=state, now=now, kind=kind, queue=queue, after=after, limit=limit)
-            return [stored(row) for row in rows]
-
-        return await self._access.read(page)
 
 
 def _file_path(path: str | os.PathLike[str]) -> str:
