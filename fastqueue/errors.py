@@ -63,6 +63,12 @@ __all__ = [
 class FastQueueError(Exception):
     """The root of every error that fastqueue raises."""
 
+    @property
+    def help(self) -> str:
+        """The place in the documentation that tells why it came and what to do."""
+        named = next(each.__name__ for each in type(self).__mro__ if each.__name__ in __all__)
+        return f"errors.md#{named.lower()}"
+
 
 class OptionError(FastQueueError, ValueError):
     """An option, a name or a setting that cannot be: the message names it, its value and the remedy."""

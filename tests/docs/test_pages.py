@@ -24,7 +24,9 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
-from fastqueue import Queue
+from fastqueue import FastQueueError, Queue, errors
+from fastqueue.starlette import CLOSE_BOUND
+from fastqueue.worker import SETTLE_BOUND, TAIL
 from tests.docs.premises import PREMISES, Base, Order, nothing, registering
 from tests.servers.smtp import mail_server
 
@@ -79,6 +81,30 @@ def test_the_programs_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
 
 def test_no_page_has_a_test_of_its_own_that_is_gone() -> None:
     assert HAVE_A_TEST_OF_THEIR_OWN.keys() | PREMISES.keys() <= PAGES.keys()
+
+
+def test_each_error_has_a_place_that_it_points_to() -> None:
+    page = (DOCS / "errors.md").read_text()
+    places = {f"errors.md#{heading.lower()}" for heading in re.findall(r"^### (\w+)$", page, re.MULTILINE)}
+    raised: list[type[FastQueueError]] = [getattr(errors, name) for name in errors.__all__ if name != "FastQueueError"]
+    assert places == {error("text").help for error in raised}
+
+    class OfTheApp(errors.Permanent):
+        pass
+
+    assert OfTheApp("text").help == "errors.md#permanent"
+
+
+def test_the_grace_periods_of_the_deployment_add_up() -> None:
+    page = (DOCS / "running.md").read_text()
+
+    def number(after: str) -> int:
+        (found,) = re.findall(rf"{after}\D+(\d+)", page[page.index("```yaml") :])
+        return int(found)
+
+    before, requests, kill = number('sleep"'), number("graceful-shutdown"), number("terminationGracePeriodSeconds")
+    away = SETTLE_BOUND + CLOSE_BOUND + 2
+    assert before + requests + Queue("memory://").grace + TAIL + away < kill
 
 
 @pytest.fixture
