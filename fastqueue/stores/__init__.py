@@ -1,6 +1,14 @@
 """The stores: memory, which is the contract as a program, and one for each database.
 
-A store's module is imported only when it is asked for, since each needs its driver.
+A store's module is imported only when it is asked for, since each needs its driver. What several share is beside them:
+
+- `_sql`: named statements, and verbs as steps; `sql/` has the statements of each dialect, `_rows` their columns.
+- `_sql_store`, `_sql_faculties`, `_sql_moves`: what PostgreSQL, MySQL and SQLite do alike, by those statements.
+- `_sql_migrates`, `_migrations`: the tables, from the texts in `migrations/`.
+- `joins`: pushes inside transactions of the app's.
+- `_server_wakes`: a line to a server that is made again when it is lost.
+- `_limits`: what is to be said of a server's connections.
+- `_kept`: the jobs that the memory store keeps.
 """
 
 from __future__ import annotations

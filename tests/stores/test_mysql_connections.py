@@ -152,7 +152,8 @@ async def test_a_connection_is_asked_before_it_is_used_when_it_has_been_idle_for
 
 async def test_a_connection_is_in_read_committed_and_forgets_its_locks_when_it_freezes(store: MySQLStore) -> None:
     here = store._access.here
-    for pool, locks_within, idle_for in zip(here.pools, (1, 5, 5, 5), (30, 30, 300, 300), strict=True):
+    held_for = ((here.claims, 1, 30), (here.ends, 5, 30), (here.looks, 5, 300), (here.others, 5, 300))
+    for pool, locks_within, idle_for in held_for:
         names = ("isolation", "innodb_lock_wait_timeout", "wait_timeout", "time_zone")
         rows = await ask(
             pool,

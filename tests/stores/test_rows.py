@@ -6,9 +6,9 @@ import pytest
 
 from fastqueue.job import Claimed, NewJob, StoredJob
 from fastqueue.stores._migrations import load
-from fastqueue.stores._moves import MOVED
 from fastqueue.stores._rows import CLAIMED, NEVER, NEW_JOB, STORED, claimed, new_job_values, stored
 from fastqueue.stores._sql import Tables
+from fastqueue.stores._sql_moves import MOVED
 
 VALUES = {
     "id": 1,

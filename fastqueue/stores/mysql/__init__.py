@@ -8,7 +8,8 @@
 - `_lanes`: the lanes that are known to be in the database.
 - `_names`: how long names and keys may be.
 - `_push`, `_claim`, `_walk`, `_settle`: the verbs that are more than a statement.
-- `_faculties`, `_migrates`: what it can do beyond the verbs.
+- `_faculties`, `_migrates`, `_moves`, `_inspects`: what it does in its own way beyond the verbs.
+- `_home`: where the tables are, for transactions of the app's.
 """
 
 from fastqueue.stores.mysql.store import MySQLStore

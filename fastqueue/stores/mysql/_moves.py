@@ -7,8 +7,8 @@ from typing import Any
 
 from fastqueue.errors import StoreUnavailable
 from fastqueue.moves import MovedJob, Portion
-from fastqueue.stores._moves import Key, SQLMoves
 from fastqueue.stores._sql import Call, Steps
+from fastqueue.stores._sql_moves import Key, SQLMoves
 from fastqueue.stores.mysql._access import TRIES, Access
 from fastqueue.stores.mysql._connections import duplicate
 from fastqueue.stores.mysql._lanes import Lanes

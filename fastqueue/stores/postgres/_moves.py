@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastqueue.stores._moves import SQLMoves
 from fastqueue.stores._sql import Steps
+from fastqueue.stores._sql_moves import SQLMoves
 from fastqueue.stores.postgres._access import Access
 
 __all__ = ["PostgresMoves"]

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import random
 from collections.abc import Callable
 from typing import NoReturn
 from uuid import uuid4
 
 from fastqueue.errors import StoreUnavailable
-from fastqueue.store import Wakes
+from fastqueue.stores._server_wakes import ServerWakes, log
 from fastqueue.stores.postgres._access import Access
-from fastqueue.stores.postgres._connections import Pool
 
 __all__ = ["PostgresWakes"]
 
-log = logging.getLogger("fastqueue")
-
 HEARS_WITHIN = 2.0
 """Seconds that a listener gives its own first notice to come back."""
-
-FIRST_WAIT, LONGEST_WAIT, STEADY_AFTER = 0.1, 1.0, 10.0
-"""Seconds before a listener connects again: at first, at most, and how long a line must last to begin anew."""
 
 LOOKS_AFTER = 30.0
 """Seconds of silence after which a listener asks whether the server is still there."""
@@ -33,7 +25,7 @@ APART = 0.005
 PROBE = "probe "
 
 
-class PostgresWakes(Wakes):
+class PostgresWakes(ServerWakes):
     """Notices by NOTIFY, on a channel of these tables alone."""
 
     def __init__(self, access: Access) -> None:
@@ -44,24 +36,11 @@ class PostgresWakes(Wakes):
         self._told = 0.0
 
     async def listen(self, wake: Callable[[], None]) -> None:
-        ears = self._access.here.ears
-        if ears is None:
+        if self._access.here.ears is None:
             self._warn("behind a pooler nothing can be listened for")
             await asyncio.get_running_loop().create_future()
             return
-        loop, wait = asyncio.get_running_loop(), FIRST_WAIT
-        while True:
-            began = loop.time()
-            try:
-                await self._hear(ears, wake)
-            except StoreUnavailable as error:
-                log.debug("the line for notices is down: %s", error)
-            finally:
-                self.up = False
-            if loop.time() - began > STEADY_AFTER:
-                wait = FIRST_WAIT
-            await asyncio.sleep(wait * random.uniform(0.5, 1))
-            wait = min(2 * wait, LONGEST_WAIT)
+        await super().listen(wake)
 
     async def tell(self) -> None:
         if self._telling:
@@ -99,8 +78,9 @@ class PostgresWakes(Wakes):
             await connection.remove_listener(self._access.channel, notice)
             return came_back
 
-    async def _hear(self, ears: Pool, wake: Callable[[], None]) -> NoReturn:
-        """Listen until the line is lost."""
+    async def _hear(self, wake: Callable[[], None]) -> NoReturn:
+        ears = self._access.here.ears
+        assert ears is not None
         probe = PROBE + uuid4().hex
         lost, heard = asyncio.Event(), asyncio.Event()
 
