@@ -20,6 +20,16 @@ class Carrier(Protocol):
 
     Both sides are context managers, so that a carrier can also span the push and the run: a trace does. What the
     running side is given has been in a database: it distrusts it as it would a header.
+
+    Example:
+        >>> from contextlib import nullcontext
+        >>> class CarryHost:
+        ...     def pushing(self, kind, queue, carried, count, /):
+        ...         carried["host"] = "web-1"
+        ...         return nullcontext()
+        ...     def running(self, kind, queue, carried, attempt, /):
+        ...         return nullcontext(print("pushed on", carried.get("host")))
+        >>> carry = [CarryHost()]
     """
 
     def pushing(self, kind: str, queue: str, carried: dict[str, str], count: int, /) -> AbstractContextManager[None]:

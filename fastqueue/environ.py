@@ -38,6 +38,10 @@ class QueueSettings:
             not set.
         grace: SHUTDOWN_TIMEOUT. Seconds that running jobs may go on when the process is stopped; 0: each job's own
             time limit. None: not set.
+
+    Example:
+        >>> QueueSettings.from_environ({"QUEUE_WORKERS": "0"}).in_serve
+        False
     """
 
     workers: int | None = None

@@ -58,8 +58,16 @@ class Changed:
 async def each_failed(store: Store, which: Which | None = None) -> AsyncIterator[StoredJob]:
     """Every failed job that is meant, the latest failure first.
 
+    Args:
+        store: Where they are kept; open.
+        which: Which are meant. Default: all.
+
     Raises:
         Unsupported: the store keeps no list of them.
+
+    Example:
+        >>> async def errors(store: Store) -> list[str | None]:
+        ...     return [job.error async for job in each_failed(store, Which(kind="verify-mail"))]
     """
     failed, last = failed_jobs_of(store), None
     while page := await failed.page(which, limit=_PAGE, after=last):
@@ -69,7 +77,16 @@ async def each_failed(store: Store, which: Which | None = None) -> AsyncIterator
 
 
 async def groups(queue: Queue, which: Which | None = None) -> list[Group]:
-    """The failed jobs by kind and error, the largest group first, of equal ones the one that failed last."""
+    """The failed jobs by kind and error, the largest group first, of equal ones the one that failed last.
+
+    Args:
+        queue: The queue that they are of.
+        which: Which are meant. Default: all.
+
+    Example:
+        >>> async def worst(queue: Queue) -> list[str]:
+        ...     return [f"{group.jobs} x {group.error}" for group in (await groups(queue))[:3]]
+    """
     found: dict[tuple[str, str], Group] = {}
     await queue.ready()
     async for job in each_failed(queue.store, which):
@@ -120,23 +137,44 @@ async def forget(queue: Queue, jobs: Iterable[int] | Which, *, dry_run: bool = F
     Args:
         queue: The queue that they are of.
         jobs: Their ids, or which of the failed jobs are meant.
-        dry_run: Whether to only say what would be done.
+        dry_run: Whether to only say what would be done. Default False.
+
+    Example:
+        >>> async def clean_up(queue: Queue) -> list[int]:
+        ...     return (await forget(queue, [41, 42])).unknown
     """
     await queue.ready()
     return await (_count(queue, jobs) if dry_run else _change(queue, jobs, failed_jobs_of(queue.store).forget))
 
 
 async def look_up(queue: Queue, id: int) -> StoredJob | None:
-    """The job with an id, whatever its state; None: there is none."""
+    """The job with an id, whatever its state; None: there is none.
+
+    Args:
+        queue: The queue that it is of.
+        id: The id that its push answered.
+
+    Example:
+        >>> async def is_over(queue: Queue, id: int) -> bool:
+        ...     return await look_up(queue, id) is None
+    """
     found = await queue.store.jobs(now=queue.clock.now(), after=id - 1, limit=1)
     return next((job for job in found if job.id == id), None)
 
 
 def failed_jobs_of(store: Store) -> FailedJobs:
-    """The store's faculty.
+    """The store's faculty of keeping failed jobs, with its verbs.
+
+    Args:
+        store: The store.
 
     Raises:
         Unsupported: it has none.
+
+    Example:
+        >>> from fastqueue.stores.memory import MemoryStore
+        >>> isinstance(failed_jobs_of(MemoryStore()), FailedJobs)
+        True
     """
     if store.failed is None:
         raise Unsupported(f"the {store.name} store keeps no list of failed jobs")

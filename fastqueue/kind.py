@@ -106,6 +106,18 @@ class Kind(Pushing[T]):
     """A sort of job: its name in the store, the type of its value, and the function that does it.
 
     Made by `queue.handle(...)` or `Kinds().handle(...)`; the function itself is still there to be called in a test.
+
+    Example:
+        >>> import asyncio
+        >>> from fastqueue import Queue
+        >>> queue = Queue("memory://")
+        >>> @queue.handle("greet")
+        ... async def greet(name: str) -> None:
+        ...     print("hello", name)
+        >>> greet
+        <Kind 'greet'>
+        >>> asyncio.run(greet("Ann"))
+        hello Ann
     """
 
     def __init__(self, name: str, value_type: Any, handler: Handler | None, given: Given) -> None:
@@ -193,6 +205,9 @@ class Kind(Pushing[T]):
 
         It is called with the value and the error, has the kind's time limit, and the queue's stop does not cut it. What
         it raises is logged, and nothing else happens.
+
+        Args:
+            function: Takes the value and the error; `async def` or plain.
 
         Raises:
             KindError: it cannot be called with a value and an error.

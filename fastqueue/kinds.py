@@ -103,6 +103,7 @@ class Kinds:
 
         Args:
             name: What the store keeps to find the handler by: stable across deploys.
+            function: The handler. Default: what the decorator is put on.
             attempts, retries: Runs in all, or runs after the first. Default 10 runs.
             backoff: The wait after a failed attempt: `quartic()`, `exponential(...)`, `constant(...)` or a function of
                 the attempt. Default `quartic()`.
@@ -152,6 +153,18 @@ class Kinds:
         Args:
             name: The name its handler has elsewhere.
             value: The type of its values.
+            attempts, retries, backoff, timeout, unique, at_once, queue: As in `handle`. How many attempts a run
+                has, how long it may take and when the next comes is its handler's to say.
+
+        Raises:
+            KindError: pydantic cannot take the type.
+            OptionError: an option that cannot be.
+            RegistrationError: the name is there already, or the queue has run.
+
+        Example:
+            >>> kinds = Kinds()
+            >>> kinds.kind("search-index", int)
+            <Kind 'search-index'>
         """
         given = Given(
             attempts=attempts,

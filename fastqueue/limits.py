@@ -17,12 +17,26 @@ __all__ = ["Limiter", "Throttle"]
 
 
 class Limiter(Protocol):
-    """Says whether a job of a kind may start now. Any object with this method will do."""
+    """Says whether a job of a kind may start now. Any object with this method will do.
+
+    Example:
+        >>> class OnlyWhileOpen:
+        ...     is_open = True
+        ...     async def ask(self, kind: str, /) -> float:
+        ...         return 0 if self.is_open else 60
+        >>> rate: Limiter = OnlyWhileOpen()
+    """
 
     def ask(self, kind: str, /) -> Awaitable[Seconds]:
         """Count one start of the kind, and answer 0 or less: go; or how long the kind is to wait.
 
         When it raises, the kind is held back for 10 seconds. Either way a job that may not start keeps its attempt.
+
+        Args:
+            kind: The name of the job's kind.
+
+        Returns:
+            Seconds or a timedelta.
         """
         ...
 

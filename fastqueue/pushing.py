@@ -48,6 +48,10 @@ class Pushing(ABC, Generic[T]):
         CarriedTooLarge: the carriers gave more than a job may keep.
         StoreUnavailable: the store failed. Nothing was kept.
         WrongPlace: `push` where nobody can await it, or `push_sync` on the event loop.
+
+    Example:
+        >>> async def remind(greet: Pushing[str]) -> int:
+        ...     return (await greet.push("Ann", delay=86_400, attempts=3)).id
     """
 
     @abstractmethod

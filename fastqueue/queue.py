@@ -385,7 +385,11 @@ class Queue(Kinds):
         return found
 
     async def forget(self, id: int) -> bool:
-        """Delete a failed job; False: no failed job has this id."""
+        """Delete a failed job; False: no failed job has this id.
+
+        Args:
+            id: The job's id.
+        """
         await self.ready()
         (found,) = await failed_jobs_of(self.store).forget([id])
         return found

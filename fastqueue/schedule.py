@@ -27,10 +27,21 @@ class Schedule(Protocol):
     """What `Kind.schedule` takes: anything that answers when it comes round next.
 
     The answer must be the same on every instance, so it may depend on nothing but `after`.
+
+    Example:
+        >>> class Once:
+        ...     def next(self, after: datetime, /) -> datetime | None:
+        ...         moment = datetime(2030, 1, 1, tzinfo=UTC)
+        ...         return moment if after < moment else None
+        >>> schedule: Schedule = Once()
     """
 
     def next(self, after: datetime, /) -> datetime | None:
-        """The first time later than `after`, in UTC; None: it never comes round again."""
+        """The first time later than `after`, in UTC; None: it never comes round again.
+
+        Args:
+            after: An aware moment in UTC.
+        """
         ...
 
 

@@ -72,6 +72,11 @@ class Store(ABC):
     A store says what it `keeps`, and what it can do beyond the verbs here by *faculties*: attributes that are an
     object, or None when the store lacks it. A kind, schedule or transaction that needs what is lacking is refused
     when it is registered.
+
+    Example:
+        >>> from fastqueue.stores import store_of
+        >>> store_of("memory://").name
+        'memory'
     """
 
     name: ClassVar[str]
@@ -204,6 +209,11 @@ class Store(ABC):
 
         Args:
             state: "waiting", "delayed", "running" or "failed"; None: any.
+            now: The moment by which a job is delayed or running.
+            kind: Only of this kind; None: any.
+            queue: Only of this named queue; None: any.
+            after: Only ids greater than this.
+            limit: At most this many.
         """
 
 

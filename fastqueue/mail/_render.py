@@ -26,6 +26,9 @@ class Attachment:
         name: What it is called, such as "invoice.pdf".
         content: Its bytes.
         type: Its media type. Default "application/octet-stream".
+
+    Example:
+        >>> bill = Attachment("bill.pdf", b"%PDF-1.7", "application/pdf")
     """
 
     name: str
@@ -47,6 +50,11 @@ class Mail:
         sender: The From line. Default: the mailer's.
         message_id: Without its angle brackets. Default: a new one.
         attachments: Files that go with it. Default: none.
+
+    Example:
+        >>> mail = Mail(to="Ann <ann@example.org>", subject="Your order 7", text="Thank you.", sender="a@example.com")
+        >>> mail.message()["To"]
+        'Ann <ann@example.org>'
     """
 
     to: str | Sequence[str]

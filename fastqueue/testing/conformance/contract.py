@@ -25,6 +25,14 @@ class StoreContract(AllClauses):
     Attributes:
         processes: Whether the factory that `make_store` gives can be pickled and makes, in another process, a store on
             the same jobs; the races are then run from several processes too.
+
+    Example:
+        ```python
+        class TestMyStore(StoreContract):
+            @pytest.fixture
+            def make_store(self, tmp_path) -> MakeStore:
+                return lambda: MyStore(tmp_path / "jobs")
+        ```
     """
 
     processes: ClassVar[bool] = False
