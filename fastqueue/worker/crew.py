@@ -229,7 +229,13 @@ class Worker:
         self._start()
 
     async def _one(self, attempt: Attempt) -> None:
-        if attempt.job.schedule is not None and was_missed(attempt.kind, attempt.job, self.queue.clock.now()):
+        now = self.queue.clock.now()
+        if attempt.held_until <= now:
+            # This process was frozen since its claim: others may run the job by now.
+            await self.settler.give_back([attempt.job])
+            self.running.discard(attempt)
+            return self._start()
+        if attempt.job.schedule is not None and was_missed(attempt.kind, attempt.job, now):
             facts = attempt.fields(schedule=attempt.job.schedule)
             log.info("a missed run of a schedule was skipped: %s", line(facts), extra=extra(facts))
             self.running.discard(attempt)

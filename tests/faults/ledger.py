@@ -62,7 +62,7 @@ class Harm:
     doubles: bool = True
 
     def explains(self, process: int, since: float, until: float) -> bool:
-        """Whether a run that a process began may have been run again by another."""
+        """Whether a job that a process began to run may have been run by another too."""
         return self.doubles and self.process in (None, process) and self.begun <= until and self.ended >= since
 
 
@@ -93,9 +93,16 @@ class Figures:
     faults: int = 0
 
 
+def stall(line: Line) -> Harm:
+    """A process that had no turn for so many milliseconds."""
+    return Harm(line.at - line.number / 1000, line.at, line.process)
+
+
 def judged(ledger: Ledger, harms: list[Harm]) -> Figures:
     """Read a ledger, knowing what was done to whom."""
     lines = ledger.lines()
+    # A crowded machine freezes processes too.
+    everything = [*harms, *(stall(line) for line in lines if line.word == "stalled")]
     by_word: dict[str, set[int]] = defaultdict(set)
     runs: dict[int, list[Line]] = defaultdict(list)
     for line in lines:
@@ -110,7 +117,11 @@ def judged(ledger: Ledger, harms: list[Harm]) -> Figures:
             figures.doubled.append(number)
             begun = {line.process: line.at for line in reversed(lines) if (line.word, line.number) == ("start", number)}
             if not all(
-                any(harm.explains(first.process, begun[first.process], then.at) for harm in harms)
+                any(
+                    harm.explains(run.process, begun[run.process], then.at)
+                    for harm in everything
+                    for run in (first, then)
+                )
                 for first, then in pairwise(ends)
             ):
                 figures.unexplained.append(number)

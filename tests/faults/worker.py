@@ -39,6 +39,15 @@ def queue_on(url: str, ledger: Ledger) -> Queue:
     return queue
 
 
+async def tell_of_stalls(ledger: Ledger) -> None:
+    """Note, in milliseconds, when this process had no turn for so long that it may have lost its holds."""
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(0.05)
+        if (late := time.monotonic() - before) > HOLD / 4:
+            ledger.note("stalled", int(late * 1000))
+
+
 async def push(queue: Queue, ledger: Ledger) -> None:
     """Push job after job; when one is refused, the next is pushed all the same."""
     for number in count(1):
@@ -60,9 +69,11 @@ async def main(does: str, url: str, path: Path, wrong: float) -> None:
     queue = queue_on(url, ledger)
     task = asyncio.create_task(push(queue, ledger) if does == "pushes" else queue.run())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    stalls = asyncio.create_task(tell_of_stalls(ledger))
     ledger.note("ready", 0)
     with suppress(asyncio.CancelledError):
         await task
+    stalls.cancel()
     await queue.close()
 
 

@@ -272,3 +272,21 @@ async def test_a_claim_that_is_answered_after_its_hold_starts_no_job_that_others
     # The late claim was given back, its attempt with it.
     assert (ran.attempt, ran.outcome) == (1, "done")
     assert len(observed.all) == 1
+
+
+async def test_a_job_whose_hold_is_over_before_it_starts_is_given_back_and_claimed_anew(
+    clock: FakeClock, observed: Observed
+) -> None:
+    store = Faulty()
+    queue = Queue(store, workers=2, poll=0.05, clock=clock, observe=observed)
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None:
+        if name == "Ann":
+            clock.move(3600)  # as if this process had been frozen between two starts
+
+    await greet.push_many(["Ann", "Bob"])
+    async with running(queue):
+        first, second = await observed.next(), await observed.next()
+    assert store.given_back == [2]
+    assert [(ran.id, ran.attempt, ran.outcome) for ran in (first, second)] == [(1, 1, "done"), (2, 1, "done")]
