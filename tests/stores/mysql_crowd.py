@@ -16,7 +16,7 @@ from fastqueue.job import NewJob, Pushed
 from fastqueue.outcome import Settlement
 from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._address import Address
-from tests.stores.mysql_rows import NOW, there
+from tests.stores.jobs import NOW, there
 
 CALLERS = 4
 KINDS = ("free", "limited", "alone", "unique", "both")

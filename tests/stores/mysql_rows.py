@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
-from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from pymysql.cursors import Cursor
 
-from fastqueue.job import Claimed, NewJob
 from fastqueue.stores._rows import NEVER
 from fastqueue.stores._sql import Call, Statement
 from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._connections import Pool
 from tests.servers import mysql
-
-R = TypeVar("R")
-
-NOW = 1_788_264_000_000
-TOKENS = count(2**61)
+from tests.stores.jobs import NOW
 
 STATES = {
     "waiting": f"{NOW} - 1000000 + n, {NOW} - 1000000 + n, {NEVER}, 0, NULL",
@@ -29,34 +22,6 @@ STATES = {
     "failed": f"{NOW} - n, {NEVER}, {NEVER}, 0, {NOW} - n",
 }
 """Each state's run_at, due, held_until, token and failed_at."""
-
-
-def job(n: int = 0, *, at: int = NOW, kind: str = "mail", **asks: Any) -> NewJob:
-    """A new job with a number."""
-    return NewJob(kind=kind, payload=f'{{"n": {n}}}', run_at=at, **asks)
-
-
-def there(faculty: R | None) -> R:
-    """A faculty that the store has."""
-    assert faculty is not None
-    return faculty
-
-
-async def claimed(
-    store: MySQLStore, limit: int = 100, *, now: int = NOW, kinds: tuple[str, ...] = ("mail",)
-) -> list[Claimed]:
-    """A claim's jobs."""
-    return (await store.claim(now, token=next(TOKENS), limit=limit, queues=None, kinds=kinds)).jobs
-
-
-async def until(true: Callable[[], bool | Awaitable[bool]]) -> None:
-    """Wait for something that the server or another task does."""
-    async with asyncio.timeout(20):
-        while True:
-            answer = true()
-            if answer if isinstance(answer, bool) else await answer:
-                return
-            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

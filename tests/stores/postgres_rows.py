@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
-from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 import asyncpg
 
-from fastqueue.job import NewJob
 from fastqueue.stores._rows import NEVER
 from fastqueue.stores.postgres import PostgresStore
 from fastqueue.stores.postgres._connections import Pool
-
-F = TypeVar("F")
-
-NOW = 1_788_264_000_000
-TOKENS = count(2**61)
+from tests.stores.jobs import NOW
 
 STATES = {
     "waiting": f"{NOW} - 1000000 + n, {NOW} - 1000000 + n, {NEVER}, 0, NULL",
@@ -28,11 +21,6 @@ STATES = {
     "failed": f"{NOW} - n, {NEVER}, {NEVER}, 0, {NOW} - n",
 }
 """Each state's run_at, due, held_until, token and failed_at."""
-
-
-def job(n: int = 0, *, at: int = NOW, kind: str = "mail", **asks: Any) -> NewJob:
-    """A new job with a number."""
-    return NewJob(kind=kind, payload=f'{{"n": {n}}}', run_at=at, **asks)
 
 
 async def seed(
@@ -46,28 +34,6 @@ async def seed(
         SELECT 'default', '{kind}', {mode}, 60000, '{{}}', 0, {key}, {STATES[state]}
         FROM generate_series(1, {rows}) n
     """)
-
-
-async def claimed(store: PostgresStore, limit: int = 100, *, now: int = NOW, kinds: tuple[str, ...] = ("mail",)) -> Any:
-    """A claim's jobs."""
-    claim = await store.claim(now, token=next(TOKENS), limit=limit, queues=None, kinds=kinds)
-    return claim.jobs
-
-
-def there(faculty: F | None) -> F:
-    """A faculty that the store has."""
-    assert faculty is not None
-    return faculty
-
-
-async def until(true: Callable[[], bool | Awaitable[bool]]) -> None:
-    """Wait for something that the server or another task does."""
-    async with asyncio.timeout(10):
-        while True:
-            answer = true()
-            if answer if isinstance(answer, bool) else await answer:
-                return
-            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

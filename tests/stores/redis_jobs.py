@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
-from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from redis.asyncio import Redis
 
-from fastqueue.job import Claimed, NewJob
 from fastqueue.stores.redis import RedisStore
 from tests.servers import redis
 from tests.servers.fixtures import unavailable
-
-F = TypeVar("F")
-
-NOW = 1_788_264_000_000
-TOKENS = count(2**61)
-
-
-def job(n: int = 0, *, at: int = NOW, kind: str = "mail", **asks: Any) -> NewJob:
-    """A new job with a number."""
-    return NewJob(kind=kind, payload=f'{{"n": {n}}}', run_at=at, **asks)
-
-
-async def claimed(
-    store: RedisStore, limit: int = 100, *, now: int = NOW, kinds: tuple[str, ...] = ("mail",)
-) -> list[Claimed]:
-    """A claim's jobs."""
-    return (await store.claim(now, token=next(TOKENS), limit=limit, queues=None, kinds=kinds)).jobs
-
-
-def there(faculty: F | None) -> F:
-    """A faculty that the store has."""
-    assert faculty is not None
-    return faculty
-
-
-async def until(true: Callable[[], bool | Awaitable[bool]]) -> None:
-    """Wait for something that the server or another task does."""
-    async with asyncio.timeout(20):
-        while True:
-            answer = true()
-            if answer if isinstance(answer, bool) else await answer:
-                return
-            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

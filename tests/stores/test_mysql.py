@@ -11,7 +11,8 @@ from fastqueue.outcome import Settlement
 from fastqueue.stores._sql import Call, Statement
 from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._address import Address, refuse_old
-from tests.stores.mysql_rows import NOW, TOKENS, ask, claimed, connected, job, opened, seed, there
+from tests.stores.jobs import NOW, TOKENS, claimed, job, there
+from tests.stores.mysql_rows import ask, connected, opened, seed
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._connections import _is_cut_off
 from tests.servers import mysql
 from tests.servers.throwaway import free_port, sandbox
-from tests.stores.mysql_rows import NOW, TOKENS, ask, claimed, connected, job, opened, running, until
+from tests.stores.jobs import NOW, TOKENS, claimed, job, until
+from tests.stores.mysql_rows import ask, connected, opened, running
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from fastqueue.job import NewJob, Pushed
 from fastqueue.outcome import Settlement
 from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._address import Address
-from tests.stores.mysql_rows import NOW, claimed, connected, job, opened, running, there, until
+from tests.stores.jobs import NOW, claimed, job, there, until
+from tests.stores.mysql_rows import connected, opened, running
 
 ROUNDS = 12
 STRICT = "innodb_snapshot_isolation"

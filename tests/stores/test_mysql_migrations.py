@@ -8,7 +8,8 @@ from fastqueue.errors import SchemaMissing, SchemaTooNew, StoreUnavailable
 from fastqueue.stores import _migrations
 from fastqueue.stores._sql import Tables
 from fastqueue.stores.mysql import MySQLStore
-from tests.stores.mysql_rows import NOW, claimed, connected, job, opened, there
+from tests.stores.jobs import NOW, claimed, job, there
+from tests.stores.mysql_rows import connected, opened
 
 KNOWN = _migrations.load("mysql", Tables(quote="`"))
 STATEMENTS = [text for migration in KNOWN for text in migration.statements]

@@ -14,7 +14,8 @@ from fastqueue.stores._sql import Statement, Tables
 from fastqueue.stores.mysql import MySQLStore
 from fastqueue.stores.mysql._repeats import MySQLStatements
 from tests.servers import mysql
-from tests.stores.mysql_rows import NOW, STATES, claimed, connected, job, opened, rows_read, seed
+from tests.stores.jobs import NOW, claimed, job
+from tests.stores.mysql_rows import STATES, connected, opened, rows_read, seed
 
 STATEMENTS = [statement for statement in MySQLStatements(Tables(quote="`")) if statement.relies_on is not None]
 ROW: dict[str, Any] = {

@@ -12,7 +12,8 @@ from fastqueue.outcome import Settlement
 from fastqueue.store import Claim
 from fastqueue.stores.postgres import PostgresStore
 from fastqueue.stores.postgres._claim import LOOKS_AGAIN_AFTER
-from tests.stores.postgres_rows import NOW, TOKENS, claimed, connected, job, nodes, opened, plans, seed
+from tests.stores.jobs import NOW, TOKENS, claimed, job
+from tests.stores.postgres_rows import connected, nodes, opened, plans, seed
 
 
 @pytest.fixture

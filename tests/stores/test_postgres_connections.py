@@ -19,7 +19,8 @@ from fastqueue.outcome import Settlement
 from fastqueue.stores.postgres import PostgresStore
 from tests.servers import postgres
 from tests.servers.throwaway import free_port, sandbox
-from tests.stores.postgres_rows import NOW, TOKENS, claimed, connected, job, opened, there, until
+from tests.stores.jobs import NOW, TOKENS, claimed, job, there, until
+from tests.stores.postgres_rows import connected, opened
 
 SESSIONS = """
     SELECT pid, state, query FROM pg_stat_activity

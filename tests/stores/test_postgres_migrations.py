@@ -13,7 +13,8 @@ from fastqueue.stores import _migrations
 from fastqueue.stores._sql import Statements, Tables, run
 from fastqueue.stores.postgres import PostgresStore
 from fastqueue.stores.postgres._connections import executor
-from tests.stores.postgres_rows import NOW, claimed, connected, job, opened, there
+from tests.stores.jobs import NOW, claimed, job, there
+from tests.stores.postgres_rows import connected, opened
 
 KNOWN = _migrations.load("postgres", Tables())
 

@@ -8,7 +8,8 @@ import pytest
 
 from fastqueue.stores._sql import Call, Statement, Statements, Tables
 from fastqueue.stores.postgres import PostgresStore
-from tests.stores.postgres_rows import NOW, STATES, blocks, claimed, connected, job, nodes, opened, plans, seed
+from tests.stores.jobs import NOW, claimed, job
+from tests.stores.postgres_rows import STATES, blocks, connected, nodes, opened, plans, seed
 
 STATEMENTS = [statement for statement in Statements("postgres", Tables()) if statement.relies_on is not None]
 VALUES: dict[str, Any] = {

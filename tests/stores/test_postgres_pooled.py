@@ -9,7 +9,8 @@ import pytest
 from fastqueue.errors import StoreUnavailable
 from fastqueue.outcome import Settlement
 from fastqueue.stores.postgres import PostgresStore
-from tests.stores.postgres_rows import NOW, claimed, job, opened, there, until
+from tests.stores.jobs import NOW, claimed, job, there, until
+from tests.stores.postgres_rows import opened
 
 pytestmark = pytest.mark.processes
 

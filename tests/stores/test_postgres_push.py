@@ -13,7 +13,8 @@ from fastqueue.job import Pushed
 from fastqueue.stores._sql import Call, Got, run
 from fastqueue.stores.postgres import PostgresStore
 from fastqueue.stores.postgres._connections import executor
-from tests.stores.postgres_rows import NOW, claimed, connected, job, opened
+from tests.stores.jobs import NOW, claimed, job
+from tests.stores.postgres_rows import connected, opened
 
 
 @pytest.fixture

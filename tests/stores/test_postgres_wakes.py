@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
 import pytest
 
-from fastqueue.outcome import Settlement
 from fastqueue.stores.postgres import PostgresStore, _wakes
 from tests.servers.throwaway import free_port
-from tests.stores.postgres_rows import NOW, claimed, connected, job, opened, there, until
+from tests.stores.jobs import NOW, Ear, job, listening, there, until
+from tests.stores.postgres_rows import connected, opened
 
 LISTENER = """
     SELECT pid, state FROM pg_stat_activity
@@ -32,60 +31,6 @@ async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
 async def admin(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
     async with connected(postgres_url) as connection:
         yield connection
-
-
-class Ear:
-    """A worker's wake, and how often it was called."""
-
-    def __init__(self) -> None:
-        self.times = 0
-        self._heard = asyncio.Event()
-
-    def __call__(self) -> None:
-        self.times += 1
-        self._heard.set()
-
-    async def next(self) -> None:
-        """Wait until it is called; what was heard before does not count."""
-        async with asyncio.timeout(10):
-            await self._heard.wait()
-        self._heard.clear()
-
-    @property
-    def quiet(self) -> bool:
-        return not self._heard.is_set()
-
-
-@asynccontextmanager
-async def listening(store: PostgresStore) -> AsyncGenerator[Ear]:
-    ear = Ear()
-    task = asyncio.create_task(there(store.wakes).listen(ear))
-    try:
-        await ear.next()
-        await until(lambda: there(store.wakes).up)
-        yield ear
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-    assert task.cancelled()
-
-
-async def test_what_makes_a_job_due_wakes_the_others(store: PostgresStore, postgres_url: str) -> None:
-    async with opened(postgres_url) as other, listening(store) as ear:
-        await other.push([job(1)], now=NOW)
-        await ear.next()
-        await other.push([job(2, at=NOW + 1), job(3)], now=NOW)
-        await ear.next()
-        await other.push([job(4, unique_key="a"), job(5, unique_key="a")], now=NOW)
-        await ear.next()
-        await there(other.schedules).push_run("nightly", job(6), now=NOW)
-        await ear.next()
-        [first, *_] = await claimed(other)
-        await other.settle([Settlement.fail(first, at=NOW, error="broke")])
-        await there(other.failed).run_again([first.id], at=NOW)
-        await ear.next()
-        await there(other.wakes).tell()
-        await ear.next()
 
 
 async def test_a_job_for_later_and_what_adds_none_wake_nobody(store: PostgresStore, postgres_url: str) -> None:

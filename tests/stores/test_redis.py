@@ -13,7 +13,8 @@ from fastqueue.errors import StoreUnavailable
 from fastqueue.job import NewJob
 from fastqueue.outcome import Settlement
 from fastqueue.stores.redis import RedisStore
-from tests.stores.redis_jobs import NOW, claimed, connected, job, misplaced, opened, there
+from tests.stores.jobs import NOW, claimed, job, there
+from tests.stores.redis_jobs import connected, misplaced, opened
 
 
 @pytest.fixture

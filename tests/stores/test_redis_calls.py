@@ -11,7 +11,8 @@ from redis.asyncio import Redis
 
 from fastqueue.outcome import Settlement
 from fastqueue.stores.redis import RedisStore
-from tests.stores.redis_jobs import NOW, claimed, connected, job, opened, own_server, there
+from tests.stores.jobs import NOW, claimed, job, there
+from tests.stores.redis_jobs import connected, opened, own_server
 
 
 @pytest.fixture

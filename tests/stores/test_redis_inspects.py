@@ -4,7 +4,8 @@ import pytest
 
 from fastqueue.finding import Finding, Level
 from fastqueue.stores.redis import RedisStore
-from tests.stores.redis_jobs import connected, opened, own_server, there
+from tests.stores.jobs import there
+from tests.stores.redis_jobs import connected, opened, own_server
 
 
 async def inspected(store: RedisStore) -> dict[str, Finding]:

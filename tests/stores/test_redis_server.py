@@ -20,7 +20,8 @@ from fastqueue.outcome import Settlement
 from fastqueue.stores.redis import RedisStore
 from tests.servers import redis
 from tests.servers.throwaway import free_port, sandbox
-from tests.stores.redis_jobs import NOW, binary, claimed, connected, job, misplaced, opened, own_server, there, until
+from tests.stores.jobs import NOW, claimed, job, there, until
+from tests.stores.redis_jobs import binary, connected, misplaced, opened, own_server
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,7 +15,8 @@ from fastqueue.outcome import Settlement
 from fastqueue.stores.redis import RedisStore, _wakes
 from tests.servers import redis
 from tests.servers.throwaway import free_port
-from tests.stores.redis_jobs import NOW, claimed, connected, job, opened, own_server, there, until
+from tests.stores.jobs import NOW, Ear, claimed, job, listening, there, until
+from tests.stores.redis_jobs import connected, opened, own_server
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,43 +31,6 @@ async def store(redis_url: str) -> AsyncGenerator[RedisStore]:
 async def other(redis_url: str) -> AsyncGenerator[RedisStore]:
     async with opened(redis_url) as other:
         yield other
-
-
-class Ear:
-    """A worker's wake, and how often it was called."""
-
-    def __init__(self) -> None:
-        self.times = 0
-        self._heard = asyncio.Event()
-
-    def __call__(self) -> None:
-        self.times += 1
-        self._heard.set()
-
-    async def next(self) -> None:
-        """Wait until it is called; what was heard before does not count."""
-        async with asyncio.timeout(20):
-            await self._heard.wait()
-        self._heard.clear()
-
-    @property
-    def quiet(self) -> bool:
-        return not self._heard.is_set()
-
-
-@asynccontextmanager
-async def listening(store: RedisStore) -> AsyncGenerator[Ear]:
-    ear = Ear()
-    task = asyncio.create_task(there(store.wakes).listen(ear))
-    try:
-        await ear.next()
-        assert there(store.wakes).up
-        yield ear
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-    assert task.cancelled()
-    assert not there(store.wakes).up
 
 
 async def test_what_makes_a_job_due_wakes_the_others(store: RedisStore, other: RedisStore) -> None:
@@ -119,7 +82,8 @@ async def test_stores_on_other_keys_or_in_another_database_hear_nothing(
 async def test_a_push_of_another_process_wakes_this_one(store: RedisStore, redis_url: str) -> None:
     script = f"""
 import asyncio
-from tests.stores.redis_jobs import NOW, job, opened
+from tests.stores.jobs import NOW, job
+from tests.stores.redis_jobs import opened
 
 async def push():
     async with opened({redis_url!r}) as store:
