@@ -10,20 +10,24 @@ from collections.abc import AsyncGenerator, Iterator
 import pytest
 
 from tests.servers.fixtures import (
+    mysql_place,
     mysql_server,
     mysql_url,
     pgbouncer_server,
     pooled_url,
     postgres18_server,
     postgres18_url,
+    postgres_place,
     postgres_server,
     postgres_url,
     redis_server,
     redis_url,
+    sqlite_place,
     sqlite_url,
 )
 
 __all__ = [
+    "mysql_place",
     "mysql_server",
     "mysql_url",
     "no_task_left_running",
@@ -32,10 +36,12 @@ __all__ = [
     "pooled_url",
     "postgres18_server",
     "postgres18_url",
+    "postgres_place",
     "postgres_server",
     "postgres_url",
     "redis_server",
     "redis_url",
+    "sqlite_place",
     "sqlite_url",
 ]
 

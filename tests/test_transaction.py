@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import os
 import sys
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from fastqueue.kind import Kind
 from fastqueue.store import Store
 from fastqueue.stores.memory import MemoryStore
 from tests.handles import arguments_of, store_at, sync_engine
-from tests.servers import mysql, postgres
 from tests.worker.stage import running, soon
 
 SYNC_DRIVERS = {"sqlite": "pysqlite", "postgres": "psycopg", "mysql": "pymysql"}
@@ -81,23 +80,6 @@ class On:
         else:
             async with asyncmy.connect(**arguments_of(self.url)) as other:
                 await execute(other, f"KILL CONNECTION {connection.thread_id()}")
-
-
-@pytest.fixture(scope="module")
-def sqlite_place(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return f"sqlite:///{tmp_path_factory.mktemp('transaction') / 'app.db'}"
-
-
-@pytest.fixture(scope="module")
-def postgres_place(postgres_server: str) -> Iterator[str]:
-    with postgres.fresh_database(postgres_server) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def mysql_place(mysql_server: str) -> Iterator[str]:
-    with mysql.fresh_database(mysql_server) as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres", "mysql"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,6 @@ from sqlalchemy import text
 from fastqueue.job import NewJob, Pushed
 from fastqueue.store import Joins, Store
 from tests.handles import HANDLES, Held, store_at, sync_engine
-from tests.servers import mysql, postgres
 
 SYNC_DRIVERS = {"sqlite": "pysqlite", "postgres": "psycopg", "mysql": "pymysql"}
 
@@ -68,23 +67,6 @@ class On:
         query = text("SELECT name FROM accounts WHERE kind = :kind ORDER BY name")
         with sync_engine(self.url, SYNC_DRIVERS[self.store.name]) as engine, engine.connect() as connection:
             return list(connection.execute(query, {"kind": self.kind}).scalars())
-
-
-@pytest.fixture(scope="module")
-def sqlite_place(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return f"sqlite:///{tmp_path_factory.mktemp('matrix') / 'app.db'}"
-
-
-@pytest.fixture(scope="module")
-def postgres_place(postgres_server: str) -> Iterator[str]:
-    with postgres.fresh_database(postgres_server) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def mysql_place(mysql_server: str) -> Iterator[str]:
-    with mysql.fresh_database(mysql_server) as url:
-        yield url
 
 
 @pytest.fixture(params=[pytest.param(key, id=": ".join(key)) for key in HANDLES])

@@ -109,6 +109,26 @@ def redis_url(redis_server: str) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="module")
+def sqlite_place(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of a SQLite file that the tests of a module share."""
+    return f"sqlite:///{tmp_path_factory.mktemp('shared') / 'app.db'}"
+
+
+@pytest.fixture(scope="module")
+def postgres_place(postgres_server: str) -> Iterator[str]:
+    """The URL of a PostgreSQL database that the tests of a module share."""
+    with postgres.fresh_database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def mysql_place(mysql_server: str) -> Iterator[str]:
+    """The URL of a MySQL or MariaDB database that the tests of a module share."""
+    with mysql.fresh_database(mysql_server) as url:
+        yield url
+
+
 def unavailable(store: str, remedy: str) -> NoReturn:
     """Skip the test for want of a server, or fail it when `FASTQUEUE_TEST_REQUIRE` names the store."""
     reason = f"no {store} server: {remedy}"
