@@ -215,7 +215,7 @@ class Kind(Pushing[T]):
         """
         self._check_open("on_fail")
         if self.gave_up is not None:
-            raise RegistrationError(f"kind {self.name!r} has an on_fail already")
+            raise RegistrationError(f"kind {self.name!r} has an on_fail already; call both from one function")
         self.gave_up = _read_on_fail(self.name, function)
         self.gave_up_is_async = _is_async(function)
         return function
@@ -228,7 +228,7 @@ class Kind(Pushing[T]):
             run: What the handler is given as its second parameter, if it takes one. Default: a first attempt.
         """
         if self.handler is None:
-            raise RegistrationError(f"kind {self.name!r} is only pushed here; its handler is elsewhere")
+            raise RegistrationError(f"kind {self.name!r} is only pushed here; call it where its handler is")
         attempt = run or Run(0, self.name, DEFAULT_QUEUE, 1, 0, {}, None)
         answer = self.handler.function(value, attempt) if self.handler.takes_run else self.handler.function(value)
         if isinstance(answer, Awaitable):

@@ -182,7 +182,7 @@ class Kinds:
 
     def _add(self, kind: Kind[Any]) -> Kind[Any]:
         if kind.name in self._kinds:
-            raise RegistrationError(f"kind {kind.name!r} is there already; each name has one handler")
+            raise RegistrationError(f"kind {kind.name!r} is there already; each name has one handler: rename this one")
         self._kinds[kind.name] = kind
         return kind
 

@@ -72,7 +72,7 @@ async def move(
         raise Unsupported(f"the {target.name} store does not keep {', '.join(sorted(lacking))}, as {source.name} does")
     origin, to = await leaving.identity(), await arriving.identity()
     if origin == to:
-        raise MoveRefused("the jobs are there already: these are two ways to one store")
+        raise MoveRefused("the jobs are there already, since these are two ways to one store: name another to move to")
     runs = {} if source.schedules is None else await source.schedules.recorded()
     counts = await source.counts(await _now(source))
     there = sum(count.waiting + count.delayed + count.failed for count in counts)

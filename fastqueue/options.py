@@ -71,7 +71,10 @@ class Defaults:
         Given(attempts=self.attempts, backoff=self.backoff, timeout=self.timeout, queue=self.queue).check("defaults")
         as_count("interruptions", self.interruptions, least=0)
         if as_ms("margin", self.margin) < 1 or as_ms("hold_at_most", self.hold_at_most) < 1:
-            raise OptionError("defaults: margin and hold_at_most are more than 0 seconds")
+            raise OptionError(
+                f"defaults: margin={self.margin!r} and hold_at_most={self.hold_at_most!r}; "
+                "each takes more than 0 seconds"
+            )
 
     @classmethod
     def vukem(cls) -> Defaults:

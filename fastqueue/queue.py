@@ -181,7 +181,9 @@ class Queue(Kinds):
             )
 
     def _lacking(self, kind: str, option: str, need: str) -> Unsupported:
-        return Unsupported(f"kind {kind!r}: the {self.store.name} store does not keep {need}, which {option} needs")
+        return Unsupported(
+            f"kind {kind!r}: the {self.store.name} store does not keep {need}, which {option} needs: leave it out"
+        )
 
     # -- pushing ---------------------------------------------------------------------------------------------------
 
