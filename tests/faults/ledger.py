@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +32,8 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._read = 0
+        self._words: Counter[str] = Counter()
 
     def note(self, word: str, number: int) -> None:
         """Add a line."""
@@ -43,8 +45,14 @@ class Ledger:
         return [Line(float(at), int(process), word, int(number)) for at, process, word, number in found]
 
     def count(self, word: str) -> int:
-        """How many lines have a word."""
-        return sum(line.word == word for line in self.lines())
+        """How many lines have a word; it reads on where it was."""
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            new = file.read()
+        whole = new.rpartition(b"\n")[0]
+        self._read += len(whole) + 1 if whole else 0
+        self._words.update(line.split()[2].decode() for line in whole.splitlines())
+        return self._words[word]
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,15 @@ import random
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from resource import RLIM_INFINITY, RLIMIT_FSIZE, prlimit
 from typing import TypeAlias
 
+from tests.faults.admin import end_some_connections, old_snapshot
 from tests.faults.proxy import Proxy
 from tests.faults.site import Site
 from tests.faults.worker import HOLD
 
-__all__ = ["ON_ANY_STORE", "ON_A_SERVER", "Scenario", "crashes"]
+__all__ = ["ON_ANY_STORE", "ON_A_SERVER", "ON_SQLITE", "ON_SQL_SERVERS", "Scenario", "crashes", "scenarios_on"]
 
 Scenario: TypeAlias = Callable[[Site, float], Awaitable[None]]
 
@@ -46,7 +48,8 @@ async def freezes(site: Site, seconds: float) -> None:
         await asyncio.sleep(HOLD * 1.5)
         worker.send_signal(signal.SIGCONT)
         await site.until("end", 50)
-        site.harmed(since, worker.pid)
+        # On SQLite it may have had the lock, and then all stood still with it.
+        site.harmed(since, None if site.url.startswith("sqlite") else worker.pid)
 
 
 async def clocks(site: Site, seconds: float) -> None:
@@ -106,10 +109,54 @@ async def crashes(site: Site, seconds: float) -> None:
         await site.until("end", 20)
 
 
+async def terminations(site: Site, seconds: float) -> None:
+    """Half of the database's connections are ended by an administrator, again and again."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        since = time.time()
+        await asyncio.to_thread(end_some_connections, site.url)
+        await site.until("end", 20)
+        site.harmed(since)
+        await asyncio.sleep(random.uniform(0.1, 0.5))
+
+
+async def snapshot(site: Site, seconds: float) -> None:
+    """Somebody's transaction holds an old snapshot all the time."""
+    since = time.time()
+    with old_snapshot(site.url):
+        await asyncio.sleep(seconds)
+    site.harmed(since, doubles=False)
+
+
+async def full(site: Site, seconds: float) -> None:
+    """The disk is full for a while, again and again: no file of any process grows beyond what the ledger needs."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        since = time.time()
+        room = site.ledger.path.stat().st_size + 65536
+        for process in site.processes:
+            prlimit(process.pid, RLIMIT_FSIZE, (room, RLIM_INFINITY))
+        await site.until("refused", 1)
+        await asyncio.sleep(0.5)
+        for process in site.processes:
+            prlimit(process.pid, RLIMIT_FSIZE, (RLIM_INFINITY, RLIM_INFINITY))
+        await site.until("end", 20)
+        site.harmed(since)
+
+
 def _line(site: Site) -> Proxy:
     assert site.line is not None
     return site.line
 
 
+ON_SQLITE: tuple[Scenario, ...] = (full,)
 ON_ANY_STORE: tuple[Scenario, ...] = (kills, deploys, freezes)
-ON_A_SERVER: tuple[Scenario, ...] = (clocks, cuts, silence, slow)
+ON_A_SERVER: tuple[Scenario, ...] = (clocks, cuts, silence, slow, terminations)
+ON_SQL_SERVERS: tuple[Scenario, ...] = (snapshot,)
+
+
+def scenarios_on(store: str) -> tuple[Scenario, ...]:
+    """All that can be done to a store, but for crashes of the server itself."""
+    if store == "sqlite":
+        return *ON_ANY_STORE, *ON_SQLITE
+    return *ON_ANY_STORE, *ON_A_SERVER, *(ON_SQL_SERVERS if store != "redis" else ())

@@ -55,9 +55,14 @@ class Site:
             await asyncio.to_thread(self._pusher.wait, SOON)
             await self._through()
         finally:
-            for process in [*self.workers, *([self._pusher] if self._pusher else [])]:
+            for process in self.processes:
                 process.kill()
                 process.wait()
+
+    @property
+    def processes(self) -> list[subprocess.Popen[bytes]]:
+        """The workers, and the one that pushes."""
+        return [*self.workers, *([self._pusher] if self._pusher else [])]
 
     def process(self, does: str, *, wrong: float = 0) -> subprocess.Popen[bytes]:
         """Start a process of the app."""

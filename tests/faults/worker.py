@@ -21,8 +21,8 @@ from tests.faults.ledger import Ledger
 HOLD = 2.0
 """Seconds that a claim lasts, unless it is renewed."""
 
-PAUSE = 0.01
-"""Seconds between two pushes."""
+AT_A_TIME, PAUSE = 5, 0.01
+"""How many jobs are pushed at a time, and the seconds between two pushes."""
 
 
 def queue_on(url: str, ledger: Ledger) -> Queue:
@@ -49,16 +49,18 @@ async def tell_of_stalls(ledger: Ledger) -> None:
 
 
 async def push(queue: Queue, ledger: Ledger) -> None:
-    """Push job after job; when one is refused, the next is pushed all the same."""
-    for number in count(1):
+    """Push jobs without end; when some are refused, the next are pushed all the same."""
+    for first in count(1, AT_A_TIME):
+        numbers = range(first, first + AT_A_TIME)
+        word = "pushed"
         try:
             async with asyncio.timeout(10):
-                await queue.kinds["work"].push(number)
+                await queue.kinds["work"].push_many(numbers)
         except Exception as error:
-            ledger.note("refused", number)
+            word = "refused"
             logging.debug("a push was refused", exc_info=error)
-        else:
-            ledger.note("pushed", number)
+        for number in numbers:
+            ledger.note(word, number)
         await asyncio.sleep(PAUSE)
 
 
