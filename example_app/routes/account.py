@@ -46,7 +46,7 @@ def routes(queue: Queue, mails: MailKinds) -> APIRouter:
         if wait := wait or await may_send_mail(request, database, email):
             return too_often(request, "account", form, wait, user=visitor)
         if not await passwords.matches(password, visitor.password_hash):
-            form.problems["password"] = "The password is not right."
+            form.problems["password"] = "The password is not right."  # noqa: S105 - a text for people
             return show(request, "account", form=form, status=422, user=visitor)
         await password_was_right(database, visitor.email)
         user = await db.get_one(User, visitor.id)

@@ -94,7 +94,7 @@ def sql_text(migrations: Sequence[Migration], tables: Tables, *, now: str) -> st
         parts.append(f"-- fastqueue migration {migration.number}: {migration.name}")
         parts.extend(f"{text};" for text in migration.statements)
         parts.append(
-            f"INSERT INTO {tables.quoted('migrations')} (number, name, applied_at) "
+            f"INSERT INTO {tables.quoted('migrations')} (number, name, applied_at) "  # noqa: S608 - names of our own
             f"VALUES ({migration.number}, '{migration.name}', {now});"
         )
     return "\n\n".join(parts) + "\n" if parts else ""

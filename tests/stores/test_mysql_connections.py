@@ -15,6 +15,7 @@ from pymysql.cursors import Cursor
 from fastqueue.errors import StoreUnavailable
 from fastqueue.outcome import Settlement
 from fastqueue.stores.mysql import MySQLStore
+from fastqueue.stores.mysql._access import again
 from fastqueue.stores.mysql._connections import _is_cut_off
 from tests.servers import mysql
 from tests.servers.throwaway import free_port, sandbox
@@ -256,3 +257,19 @@ async def test_a_server_that_is_started_again_is_found_again() -> None:
             assert await store.settle([Settlement.done(first)]) == [True]
             assert len(await claimed(store)) == 1
             await store.close()
+
+
+async def test_an_id_that_moved_jobs_have_taken_meanwhile_is_asked_for_anew(store: MySQLStore, mysql_url: str) -> None:
+    tries = 0
+
+    async def insert() -> int:
+        nonlocal tries
+        tries += 1
+        # The first two are given an id that is taken, as by a portion that arrived meanwhile.
+        with connected(mysql_url) as cursor:
+            cursor.execute("CREATE TABLE IF NOT EXISTS ids (id INT PRIMARY KEY)")
+            cursor.execute("INSERT IGNORE INTO ids VALUES (1), (2)")
+        await ask(store._access.here.others, f"INSERT INTO ids VALUES ({tries})")
+        return tries
+
+    assert await again(insert) == 3

@@ -106,9 +106,8 @@ class ServerHome(Home):
     def __init__(self, tables: Tables, push: Push) -> None:
         super().__init__(tables, push)
         self._look = Call(Statement("joins.look", self.look), {"name": self._named("meta")})
-        self._who = Statement(
-            "joins.identity", f"SELECT {self.database}, value FROM {tables.quoted('meta')} WHERE name = 'identity'"
-        )
+        who = f"SELECT {self.database}, value FROM {tables.quoted('meta')} WHERE name = 'identity'"  # noqa: S608 - ours
+        self._who = Statement("joins.identity", who)
         self._own: tuple[str, str] | None = None
 
     @abstractmethod

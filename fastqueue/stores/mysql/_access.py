@@ -12,7 +12,7 @@ from fastqueue.errors import StoreUnavailable
 from fastqueue.stores._sql import Call, Got, Steps, Tables, run
 from fastqueue.stores._sql_store import SQLAccess
 from fastqueue.stores.mysql._address import Address
-from fastqueue.stores.mysql._connections import Connections, Execute, Pool, contended
+from fastqueue.stores.mysql._connections import Connections, Execute, Pool, contended, duplicate
 from fastqueue.stores.mysql._repeats import MySQLStatements
 
 __all__ = ["Access"]
@@ -108,13 +108,14 @@ class Access(SQLAccess):
 async def again(attempt: Callable[[], Awaitable[R]]) -> R:
     """Try something, and again while the server refuses it because others are in its way, a bounded number of times.
 
-    A transaction that was refused is undone as a whole, so the next try begins it anew.
+    A transaction that was refused is undone as a whole, so the next try begins it anew. In the way are locks, and ids
+    given by the server that a portion of moved jobs has brought meanwhile, or the other way round.
     """
     for tries in range(1, TRIES):
         try:
             return await attempt()
-        except StoreUnavailable as error:
-            if not contended(error):
+        except Exception as error:
+            if not (duplicate(error) or (isinstance(error, StoreUnavailable) and contended(error))):
                 raise
         await asyncio.sleep(random.uniform(0, PAUSE * 2**tries))
     return await attempt()

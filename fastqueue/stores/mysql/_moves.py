@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastqueue.errors import StoreUnavailable
-from fastqueue.moves import MovedJob, Portion
+from fastqueue.moves import MovedJob
 from fastqueue.stores._sql import Call, Steps
 from fastqueue.stores._sql_moves import Key, SQLMoves
-from fastqueue.stores.mysql._access import TRIES, Access
-from fastqueue.stores.mysql._connections import duplicate
+from fastqueue.stores.mysql._access import Access
 from fastqueue.stores.mysql._lanes import Lanes
 from fastqueue.stores.mysql._push import lock_slots, look
 
@@ -29,16 +27,6 @@ class MySQLMoves(SQLMoves[Access]):
 
     async def _ready(self, jobs: Sequence[MovedJob]) -> None:
         await self._lanes.ready(jobs)
-
-    async def arrive(self, portion: Portion, *, origin: str) -> bool:
-        # A push may be given an id after it was seen to be free; then the portion is refused, and tried again.
-        for _ in range(TRIES):
-            try:
-                return await super().arrive(portion, origin=origin)
-            except Exception as error:
-                if not duplicate(error):
-                    raise
-        raise StoreUnavailable("pushes take the ids of the jobs that arrive; move them when fewer are pushed")
 
     def _waiting(self, keys: Sequence[Key]) -> Steps[set[Key]]:
         yield from lock_slots(self._access.statements, keys)
