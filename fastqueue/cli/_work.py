@@ -53,6 +53,8 @@ def work(
         words += ["--stop-when-empty"] * stop_when_empty
         raise typer.Exit(finished(Processes(words, processes, to_an_end=stop_when_empty).work()))
     queue = load_queue(app)
+    if queue.store.name in ("memory", "inline"):
+        fail(2, f"the {queue.store.name} store keeps nothing for other processes: its jobs run in the app's own")
     queue.workers = settings.workers or queue.workers
     queue.queues = queue.queues if settings.queues is None else list(settings.queues)
     queue.grace = queue.grace if settings.grace is None else settings.grace

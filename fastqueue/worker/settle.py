@@ -195,7 +195,8 @@ def observe(queue: Queue, end: End, outcome: Outcome) -> None:
     )
     try:
         queue.observe(ran)
-    except Exception as error:
+    except BaseException as error:
+        # SystemExit and CancelledError too: an observer is not to end what settles everybody's jobs.
         facts = attempt.fields(error=error_text(error))
         log.error("observe failed: %s", line(facts), extra=extra(facts), exc_info=error)
 

@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from fastqueue.cli._commands import app
 from fastqueue.job import NewJob
 from tests.cli.command import NOW, PATIENCE, Command, ended, push
 
@@ -42,6 +44,14 @@ def on_a_terminal(fastqueue: Command, *words: str) -> str:
             shown += part
     assert ended(command).status == 0
     return shown.decode()
+
+
+def test_a_store_that_other_processes_cannot_see_is_refused() -> None:
+    answer = CliRunner().invoke(app, ["work", "--app", "tests.cli.memory_app:queue"])
+    assert answer.exit_code == 2
+    assert answer.stderr == (
+        "fastqueue: the memory store keeps nothing for other processes: its jobs run in the app's own\n"
+    )
 
 
 @pytest.mark.parametrize("url", ["sqlite_url", "postgres_url", "mysql_url", "redis_url"])

@@ -85,11 +85,12 @@ async def test_the_observer_is_told_what_ran_by_the_queue_s_clock(
     assert observed.outcomes == ["done"]
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError("in the metrics"), SystemExit(1), asyncio.CancelledError("gone")])
 async def test_an_error_of_the_observer_is_logged_and_nothing_else(
-    store: MemoryStore, clock: FakeClock, caplog: pytest.LogCaptureFixture
+    store: MemoryStore, clock: FakeClock, caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:
     def observe(ran: Ran) -> None:
-        raise ZeroDivisionError("in the metrics")
+        raise error
 
     queue = Queue(store, clock=clock, observe=observe)
 
