@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -318,6 +319,7 @@ async def test_a_run_that_is_held_back_is_not_measured(told: Told) -> None:
 # in an app
 
 
+@pytest.mark.skipif("telemetry" not in signature(FastAPI).parameters, reason="a later FastAPI traces its requests")
 @pytest.mark.parametrize("path", ["/async", "/sync"])
 def test_a_job_s_span_links_to_the_request_that_pushed_it(told: Told, path: str) -> None:
     carry = CarryTrace(tracer_provider=told.tracers, meter_provider=told.meters)

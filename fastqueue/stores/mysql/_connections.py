@@ -165,7 +165,7 @@ class Pool:
                     await _refuse_ended(connection)
                     await connection.commit()
                 except Exception:
-                    with suppress(OSError, driver().Error):
+                    with suppress(OSError, driver().errors.Error):
                         async with asyncio.timeout(CLOSES_WITHIN):
                             await connection.rollback()
                         whole = True
@@ -184,7 +184,7 @@ class Pool:
         self._closed = True
         while self._idle:
             connection, _ = self._idle.pop()
-            with suppress(OSError, driver().Error):
+            with suppress(OSError, driver().errors.Error):
                 async with asyncio.timeout(CLOSES_WITHIN):
                     await connection.ensure_closed()
             connection.close()
@@ -212,7 +212,7 @@ class Pool:
             return True
         try:
             await connection.ping(reconnect=False)
-        except (OSError, driver().Error):
+        except (OSError, driver().errors.Error):
             return False
         except BaseException:
             connection.close()
@@ -229,7 +229,7 @@ class Pool:
                     program_name="fastqueue",
                 )
                 await self._set_up(connection)
-        except (OSError, driver().Error) as error:
+        except (OSError, driver().errors.Error) as error:
             raise self._unavailable(error) from error
         return connection
 
@@ -252,7 +252,7 @@ class Pool:
     async def _begin(self, connection: Connection) -> None:
         try:
             await connection.begin()
-        except (OSError, driver().Error) as error:
+        except (OSError, driver().errors.Error) as error:
             raise self._unavailable(error) from error
 
     def _ending(self, connection: Connection) -> asyncio.Task[None]:
@@ -263,7 +263,7 @@ class Pool:
         return task
 
     async def _end(self, id: int) -> None:
-        with suppress(StoreUnavailable, OSError, driver().Error):
+        with suppress(StoreUnavailable, OSError, driver().errors.Error):
             async with asyncio.timeout(ENDS_WITHIN):
                 connection = await self._connect()
                 try:
