@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 from fastapi import FastAPI
 
 import fastqueue.health
-from fastqueue import Queue
+from fastqueue import Defaults, Queue, Run
 from fastqueue.fastapi import RequestIDMiddleware, health, lifespan
 
 LEDGER = Path(os.environ["LEDGER"])
 fastqueue.health.HINT_AFTER = 0.1  # seconds; tests do not wait for ten
 
-queue = Queue(os.environ["JOBS"], poll=0.2, grace=20)
+MARGIN = float(os.environ.get("MARGIN", "60"))
+
+queue = Queue(os.environ["JOBS"], poll=0.2, grace=20, defaults=Defaults(margin=MARGIN))
 
 
 def note_down(page: str, words: object) -> None:
@@ -37,6 +40,15 @@ async def linger(number: int) -> None:
     """Runs until the test opens the gate."""
     note_down("begun", number)
     await gate()
+    note_down("ran", number)
+
+
+@queue.handle("block", timeout=1)
+async def block(number: int, run: Run) -> None:
+    """Blocks the first process that runs it, all its threads too, as a careless pattern does."""
+    note_down("begun", number)
+    if run.attempt == 1:
+        re.match("(a+)+$", "a" * 100 + "b")
     note_down("ran", number)
 
 
@@ -71,6 +83,11 @@ async def push_slowly(number: int) -> int:
 @app.post("/linger/{number}")
 async def push_what_lingers(number: int) -> int:
     return (await linger.push(number)).id
+
+
+@app.post("/block/{number}")
+async def push_what_blocks(number: int) -> int:
+    return (await block.push(number)).id
 
 
 mounting = FastAPI()

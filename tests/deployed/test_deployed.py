@@ -199,6 +199,18 @@ async def test_a_client_that_hangs_up_while_its_request_is_served_costs_no_job(p
     assert place.page("ran") == {1: 1}
 
 
+@on_sqlite
+async def test_a_job_of_a_process_that_the_server_kills_for_being_blocked_runs_in_another(place: Place) -> None:
+    command = ("uvicorn", "--workers", "2", "--timeout-worker-healthcheck", "1")
+    async with serving(place, command, MARGIN="1") as server:
+        assert (await server.client.post("/block/1")).status_code == 200
+        await until(lambda: place.page("ran")[1] == 1, "the job's second run")
+        assert len(place.writers("begun")) == 2
+        server.signal()
+        await server.ended()
+    assert place.page("begun") == {1: 2}
+
+
 STRICT = """
 from fastapi import FastAPI
 from fastqueue import Queue
