@@ -14,6 +14,8 @@ __all__ = ["Clock", "as_datetime", "as_moment"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
+_STEP_MS = 1000
+
 
 def as_moment(what: str, at: datetime) -> Moment:
     """The moment of an aware datetime, floored to the millisecond.
@@ -35,6 +37,14 @@ def as_datetime(moment: Moment) -> datetime:
     return _EPOCH + moment * _MS
 
 
+def _wall() -> Moment:
+    return time.time_ns() // 1_000_000
+
+
+def _steady() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
 class Clock:
     """What time it is for one queue.
 
@@ -46,20 +56,28 @@ class Clock:
     def __init__(self, source: Callable[[], datetime] | None = None) -> None:
         self.source = source
         self.offset_ms = 0
+        self._apart: int | None = None
 
     def now(self) -> Moment:
         """The moment it is."""
         if self.source is None:
-            return time.time_ns() // 1_000_000 + self.offset_ms
+            return _wall() + self.offset_ms
         return as_moment("the clock's answer", self.source())
 
     async def follow(self, theirs: Callable[[], Awaitable[Moment]]) -> None:
         """Ask another clock, and go by that one from now on; the app's own clock follows none."""
         if self.source is not None:
             return
-        before = self.now()
+        before = _steady()
         asked = await theirs()
-        self.offset_ms += asked - (before + self.now()) // 2
+        wall, steady = _wall(), _steady()
+        self.offset_ms = asked + (steady - before) // 2 - wall
+        self._apart = wall - steady
+
+    @property
+    def has_stepped(self) -> bool:
+        """Whether the machine's clock was set, or the machine slept, since the other clock was asked."""
+        return self._apart is not None and abs(_wall() - _steady() - self._apart) > _STEP_MS
 
     def seconds(self) -> float:
         """Seconds on a clock for durations: one that no clock change moves, or the app's own."""

@@ -42,6 +42,8 @@ class Home:
         """Open the store on this event loop, if it is not; callers at the same time share one opening."""
         loop = asyncio.get_running_loop()
         if self._loop is loop:
+            if self._clock.has_stepped:
+                await self._follow()
             return
         if self._opening is None or self._opening.get_loop() is not loop:
             self._opening = loop.create_task(self._open(loop), name="fastqueue-open", context=Context())
@@ -54,11 +56,14 @@ class Home:
 
     async def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         await self._store.open()
-        if self._store.time is not None:
-            # Before the first push and the first claim: a clock that is ahead would take what others hold.
-            await self._clock.follow(self._store.time.now)
+        await self._follow()
         self.coalescer = Coalescer(self._store)
         self._loop = loop
+
+    async def _follow(self) -> None:
+        """Ask the store's clock before a push or a claim: one that is ahead would take what others hold."""
+        if self._store.time is not None:
+            await self._clock.follow(self._store.time.now)
 
     @property
     def is_here(self) -> bool:

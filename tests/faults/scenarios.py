@@ -60,6 +60,16 @@ async def clocks(site: Site, seconds: float) -> None:
     site.harmed(since, doubles=False)
 
 
+async def steps(site: Site, seconds: float) -> None:
+    """The clocks of the processes are set forward and back by an hour as they run."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        since = time.time()
+        random.choice(site.processes).send_signal(random.choice([signal.SIGUSR1, signal.SIGUSR2]))
+        await site.until("end", 20)
+        site.harmed(since, doubles=False)
+
+
 async def cuts(site: Site, seconds: float) -> None:
     """The line to the server is cut, again and again, and cannot be had for a while."""
     until = time.monotonic() + seconds
@@ -151,7 +161,7 @@ def _line(site: Site) -> Proxy:
 
 ON_SQLITE: tuple[Scenario, ...] = (full,)
 ON_ANY_STORE: tuple[Scenario, ...] = (kills, deploys, freezes)
-ON_A_SERVER: tuple[Scenario, ...] = (clocks, cuts, silence, slow, terminations)
+ON_A_SERVER: tuple[Scenario, ...] = (clocks, steps, cuts, silence, slow, terminations)
 ON_SQL_SERVERS: tuple[Scenario, ...] = (snapshot,)
 
 

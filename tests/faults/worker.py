@@ -1,6 +1,7 @@
 """A process of the app in the scenarios: it runs jobs, or pushes them, until SIGTERM.
 
 Run as `python -m tests.faults.worker works|pushes URL LEDGER [SECONDS]`: by how much its clock is wrong.
+SIGUSR1 sets its clock forward by an hour, SIGUSR2 back.
 """
 
 from __future__ import annotations
@@ -66,11 +67,18 @@ async def push(queue: Queue, ledger: Ledger) -> None:
 
 async def main(does: str, url: str, path: Path, wrong: float) -> None:
     read = time.time_ns
+
+    def step(seconds: float) -> None:
+        nonlocal wrong
+        wrong += seconds
+
     time.time_ns = lambda: read() + int(wrong * 1e9)
     ledger = Ledger(path)
     queue = queue_on(url, ledger)
     task = asyncio.create_task(push(queue, ledger) if does == "pushes" else queue.run())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, step, 3600)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, step, -3600)
     stalls = asyncio.create_task(tell_of_stalls(ledger))
     ledger.note("ready", 0)
     with suppress(asyncio.CancelledError):
