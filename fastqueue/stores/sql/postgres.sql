@@ -126,6 +126,11 @@ SELECT
     CASE WHEN :channel::text IS NOT NULL THEN pg_notify(:channel::text, :tag::text) END
 FROM kept WHERE kept.unique_key IS NOT NULL;
 
+-- name: push.waiting
+-- The job that waits with a key.
+-- relies on: jobs_unique
+SELECT id FROM {jobs} WHERE kind = :kind::text AND unique_key = :unique_key::text;
+
 -- name: claim.take
 -- Holds due jobs for a claim, and tells about the look: see the function.
 -- relies on: jobs_lane
@@ -326,11 +331,6 @@ DELETE FROM {jobs} WHERE id BETWEEN :first::bigint AND :last::bigint AND token =
 -- The ids between two that jobs have.
 -- relies on: jobs_pkey
 SELECT id FROM {jobs} WHERE id BETWEEN :first::bigint AND :last::bigint;
-
--- name: push.waiting
--- The job that waits with a key.
--- relies on: jobs_unique
-SELECT id FROM {jobs} WHERE kind = :kind::text AND unique_key = :unique_key::text;
 
 -- name: moves.alone
 -- Nobody pushes, and so nobody is given an id, until the end of the transaction.
