@@ -16,7 +16,7 @@ from tests.faults.ledger import Figures, Harm, Ledger, judged
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Server
 
-__all__ = ["Site"]
+__all__ = ["SOON", "Site"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,7 +71,10 @@ class Site:
 
     async def until(self, word: str, times: int) -> None:
         """Wait until the ledger has so many lines of a word more than now."""
-        times += self.ledger.count(word)
+        await self.seen(word, times + self.ledger.count(word))
+
+    async def seen(self, word: str, times: int) -> None:
+        """Wait until the ledger has so many lines of a word."""
         async with asyncio.timeout(SOON):
             while self.ledger.count(word) < times:  # noqa: ASYNC110 - other processes keep the ledger
                 await asyncio.sleep(0.02)
