@@ -15,6 +15,8 @@ from tests.servers.throwaway import Sandbox, find_program, free_port, sandbox
 
 STANDARD = "redis://127.0.0.1:6379/0"
 LOCK_SECONDS = 600
+HIGHEST_PORT = 55_535
+"""A server with cluster mode on wants the port 10,000 higher for its cluster too."""
 
 
 def running() -> str | None:
@@ -34,7 +36,7 @@ def system_binaries() -> Path | None:
 @contextmanager
 def launched(server: Path, *options: str) -> Generator[str]:
     """A throwaway server that keeps nothing on disk, unless options say otherwise."""
-    with sandbox() as box, serving(server, box, free_port(), "--appendonly", "no", *options) as dsn:
+    with sandbox() as box, serving(server, box, free_port(HIGHEST_PORT), "--appendonly", "no", *options) as dsn:
         yield dsn
 
 

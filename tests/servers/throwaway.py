@@ -86,12 +86,14 @@ def sandbox() -> Generator[Sandbox]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port(highest: int = 65_535) -> int:
+    """A TCP port of 127.0.0.1, at most `highest`, that nothing listens on."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port <= highest:
+            return port
 
 
 def find_program(*names: str, folders: str = "/usr/sbin") -> Path | None:
