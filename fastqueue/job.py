@@ -20,9 +20,8 @@ Moment: TypeAlias = int
 DEFAULT_QUEUE = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """A job on its way to the store.
+class NewJob(NamedTuple):
+    """A job on its way to the store. A tuple, as what is claimed is: thousands may be made for one push.
 
     Attributes:
         kind: The name its handler is found by.

@@ -131,6 +131,7 @@ class Kind(Pushing[T]):
         self.schedules: list[Scheduled] = []
         self._options: Options | None = None
         self._road: Road | None = None
+        self._own: Pushing[T] | None = None
         if isinstance(given.unique, Unique):
             check_by(name, value_type, given.unique)
 
@@ -154,7 +155,7 @@ class Kind(Pushing[T]):
             raise RegistrationError(
                 f"kind {self.name!r} belongs to another queue already; define it again for this one"
             )
-        self._road, self._options = road, options
+        self._road, self._options, self._own = road, options, road.own_store(self)
         for scheduled in self.schedules:
             road.schedule(self, scheduled)
 
@@ -263,7 +264,7 @@ class Kind(Pushing[T]):
     def run_of(self, scheduled: Scheduled, run_at: Moment) -> NewJob:
         """The job that a schedule pushes for the moment `run_at`; it carries nothing."""
         (job,) = self.new_jobs([scheduled.value], [scheduled.payload], AS_IT_IS, run_at=run_at)
-        return replace(job, schedule=scheduled.name)
+        return job._replace(schedule=scheduled.name)
 
     @property
     def road(self) -> Road:
@@ -283,14 +284,20 @@ class Kind(Pushing[T]):
         if self._road is not None and (reason := self._road.closed_to_registration):
             raise RegistrationError(f"kind {self.name!r}: {what} comes too late: {reason}")
 
+    @property
+    def _pushes(self) -> Pushing[T]:
+        if self._own is None:
+            raise self._homeless()
+        return self._own
+
     def _check_awaitable(self) -> None:
-        self.road.own_store(self)._check_awaitable()
+        self._pushes._check_awaitable()
 
     def _push(self, values: Sequence[T], how: How) -> Coroutine[Any, Any, list[Pushed]]:
-        return self.road.own_store(self)._push(values, how)
+        return self._pushes._push(values, how)
 
     def _push_sync(self, values: Sequence[T], how: How) -> list[Pushed]:
-        return self.road.own_store(self)._push_sync(values, how)
+        return self._pushes._push_sync(values, how)
 
 
 def _read_on_fail(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:

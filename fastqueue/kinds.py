@@ -121,10 +121,10 @@ class Kinds:
         """
         if callable(name):
             raise KindError(f'handle needs a name: write @queue.handle("{getattr(name, "__name__", "name")}")')
-        unknown = options.keys() - Given.__dataclass_fields__.keys()
+        unknown = options.keys() - set(Given._fields)
         if unknown:
             odd = min(unknown)
-            raise OptionError(f"kind {name!r}: there is no option {odd!r}; {nearest(odd, Given.__dataclass_fields__)}")
+            raise OptionError(f"kind {name!r}: there is no option {odd!r}; {nearest(odd, Given._fields)}")
         given = Given(**options)
         local_names = _caller_locals()
 

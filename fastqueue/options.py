@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastqueue.backoff import Backoff, exponential, parse_backoff, quartic, spec
 from fastqueue.codec import check_name
@@ -82,8 +82,7 @@ class Defaults:
         return cls(attempts=4, backoff=exponential(1, 3600))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(NamedTuple):
     """The options as they were given to `handle` or to a push, before the queue's defaults are known."""
 
     attempts: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastqueue.carriers import carried_text
@@ -37,7 +37,8 @@ class InStore(Pushing[T]):
         self._queue, self._kinds, self._store = queue, kinds, store
 
     def _check_awaitable(self) -> None:
-        refuse_unawaitable(names(self._kinds))
+        self._queue.refuse_while_registering(self._kinds)
+        refuse_unawaitable(self._kinds)
 
     async def _push(self, values: Sequence[T], how: How) -> list[Pushed]:
         queue = self._queue
@@ -51,6 +52,7 @@ class InStore(Pushing[T]):
             return await queue.keep(jobs)
 
     def _push_sync(self, values: Sequence[T], how: How) -> list[Pushed]:
+        self._queue.refuse_while_registering(self._kinds)
         return self._queue.home.from_outside(lambda: self._push(values, how), names(self._kinds))
 
 
@@ -62,8 +64,8 @@ class InTransaction(Pushing[T]):
 
     def _check_awaitable(self) -> None:
         if self._enlisted.sync and not on_a_loop():
-            raise _unawaitable(names(self._kinds))
-        refuse_unawaitable(names(self._kinds))
+            raise _unawaitable(self._kinds)
+        refuse_unawaitable(self._kinds)
 
     async def _push(self, values: Sequence[T], how: How) -> list[Pushed]:
         queue = self._queue
@@ -93,7 +95,7 @@ class AfterCommit(Pushing[T]):
         self._queue, self._kinds, self._after = queue, kinds, after
 
     def _check_awaitable(self) -> None:
-        refuse_unawaitable(names(self._kinds))
+        refuse_unawaitable(self._kinds)
 
     async def _push(self, values: Sequence[T], how: How) -> list[Pushed]:
         return self._push_sync(values, how)
@@ -120,6 +122,7 @@ def _push_later(queue: Queue, jobs: Sequence[NewJob]) -> None:
 
     async def push() -> None:
         try:
+            await queue.ready()
             await queue.keep(jobs)
         except Exception as error:
             log.error("%d jobs could not be pushed after their commit", len(jobs), exc_info=error)
@@ -128,11 +131,26 @@ def _push_later(queue: Queue, jobs: Sequence[NewJob]) -> None:
         queue.home.from_outside(push, jobs[0].kind)
 
 
-@contextmanager
-def prepared(queue: Queue, kinds: Sequence[Kind[T]], values: Sequence[T], how: How) -> Generator[list[NewJob]]:
+def prepared(
+    queue: Queue, kinds: Sequence[Kind[T]], values: Sequence[T], how: How
+) -> AbstractContextManager[list[NewJob]]:
     """The jobs of one push, each value to each kind; around the body, the carriers' own contexts."""
-    with ExitStack() as around:
-        yield [job for kind in kinds for job in _jobs(queue, kind, values, how, around)]
+    around = ExitStack()
+    if queue.carry:
+        return _carrying(queue, kinds, values, how, around)
+    return nullcontext(_all_jobs(queue, kinds, values, how, around))
+
+
+@contextmanager
+def _carrying(
+    queue: Queue, kinds: Sequence[Kind[T]], values: Sequence[T], how: How, around: ExitStack
+) -> Generator[list[NewJob]]:
+    with around:
+        yield _all_jobs(queue, kinds, values, how, around)
+
+
+def _all_jobs(queue: Queue, kinds: Sequence[Kind[T]], values: Sequence[T], how: How, around: ExitStack) -> list[NewJob]:
+    return [job for kind in kinds for job in _jobs(queue, kind, values, how, around)]
 
 
 def _jobs(queue: Queue, kind: Kind[T], values: Sequence[T], how: How, around: ExitStack) -> list[NewJob]:
@@ -160,13 +178,13 @@ def _run_at(kind: str, now: Moment, how: How) -> Moment:
     return now if how.delay is None else now + as_ms(f"push of {kind!r}: delay", how.delay)
 
 
-def refuse_unawaitable(kind: str) -> None:
+def refuse_unawaitable(kinds: Sequence[Kind[Any]]) -> None:
     """Refuse a push in a plain function that the server or the worker runs in a thread: nobody could await it."""
     if on_a_loop():
         return
     if isinstance(threading.current_thread(), HandlerThread) or in_worker_thread():
-        raise _unawaitable(kind)
+        raise _unawaitable(kinds)
 
 
-def _unawaitable(kind: str) -> WrongPlace:
-    return WrongPlace(f"push of {kind!r} in a plain function, where nobody awaits it: write push_sync(...)")
+def _unawaitable(kinds: Sequence[Kind[Any]]) -> WrongPlace:
+    return WrongPlace(f"push of {names(kinds)!r} in a plain function, where nobody awaits it: write push_sync(...)")

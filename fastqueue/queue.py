@@ -173,7 +173,7 @@ class Queue(Kinds):
         """Why nothing can be registered any more; None: it can."""
         return "the queue has run; register before queue.run() or the app's start" if self._started else None
 
-    def _refuse_while_registering(self, kinds: Sequence[Kind[Any]]) -> None:
+    def refuse_while_registering(self, kinds: Sequence[Kind[Any]]) -> None:
         """Refuse a push from inside the factory that `include` is calling, where nothing could await it."""
         if self._factory is not None:
             raise RegistrationError(
@@ -189,12 +189,11 @@ class Queue(Kinds):
 
     def own_store(self, *kinds: Kind[T]) -> Pushing[T]:
         """The pushes of kinds into this queue's store, each value to each kind, all or none."""
-        self._refuse_while_registering(kinds)
         return InStore(self, kinds)
 
     def transaction_of(self, handle: object, *kinds: Kind[T]) -> Pushing[T]:
         """The pushes of kinds into a transaction of the app's; called by `kind.in_(tx)`."""
-        self._refuse_while_registering(kinds)
+        self.refuse_while_registering(kinds)
         if isinstance(handle, Store):
             return InStore(self, kinds, handle)
         if self.store.joins is None:
@@ -212,10 +211,9 @@ class Queue(Kinds):
             refuse_to_wait(self, jobs)
 
     async def keep(self, jobs: Sequence[NewJob]) -> list[Pushed]:
-        """Push jobs to the queue's own store and wake its workers; on an inline queue, run them."""
+        """Push jobs to the queue's own store, which is open, and wake its workers; on an inline queue, run them."""
         if self.runs_inline:
             return await run_inline(self, jobs)
-        await self.ready()
         pushed = await self.home.coalescer.push(jobs, self.clock.now()) if jobs else []
         self.notice(jobs)
         return pushed

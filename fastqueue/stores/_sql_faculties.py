@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Generic
 
 from fastqueue.job import Moment, NewJob, StoredJob, Which
@@ -43,7 +42,7 @@ class SQLSchedulesInSteps(SQLSchedules[A]):
         self._push = push
 
     async def push_run(self, schedule: str, job: NewJob, *, now: Moment) -> RunPushed:
-        return await self._access.change(lambda: self._push_run(schedule, replace(job, latest=False), now))
+        return await self._access.change(lambda: self._push_run(schedule, job._replace(latest=False), now))
 
     def _push_run(self, schedule: str, job: NewJob, now: Moment) -> Steps[RunPushed]:
         statements = self._access.statements

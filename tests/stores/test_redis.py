@@ -4,7 +4,6 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 
 import pytest
 from redis.asyncio import Redis
@@ -73,7 +72,7 @@ async def test_a_kind_that_is_held_back_is_next_due_when_that_is_over(store: Red
 
 
 async def test_the_first_of_a_batch_with_a_key_is_kept_and_each_job_has_its_own_id(store: RedisStore) -> None:
-    jobs = [job(n) if n % 60 else replace(job(n), unique_key=str(n % 120)) for n in range(237)]
+    jobs = [job(n) if n % 60 else job(n)._replace(unique_key=str(n % 120)) for n in range(237)]
     pushed = await store.push(jobs, now=NOW)
     assert [n for n, answer in enumerate(pushed) if not answer.new] == [120, 180]
     kept = {stored.id: stored.payload for stored in await store.jobs(now=NOW, limit=1_000)}
@@ -130,7 +129,7 @@ async def test_two_prefixes_in_one_database_are_two_queues(redis_url: str, admin
 
 async def test_large_values_come_back(store: RedisStore) -> None:
     text = "é" * 2_000_000
-    await store.push([replace(job(), payload=text, carried=text)], now=NOW)
+    await store.push([job()._replace(payload=text, carried=text)], now=NOW)
     [took] = await claimed(store)
     assert (took.payload, took.carried) == (text, text)
 
@@ -159,7 +158,7 @@ async def test_nothing_is_left_of_jobs_that_are_done_forgotten_or_pruned(store: 
             new = job(
                 n, at=now, kind=f"kind{n % 5}", queue=f"q{n % 3}", unique_key=f"{round}.{n}", alone_key=str(n % 7)
             )
-            await store.push([replace(new, at_once=n % 4)], now=now)
+            await store.push([new._replace(at_once=n % 4)], now=now)
         while took := await claimed(store, 7, now=now, kinds=tuple(f"kind{n}" for n in range(5))):
             await store.settle(
                 [Settlement.done(each) if each.id % 5 else Settlement.fail(each, at=now, error="x") for each in took]

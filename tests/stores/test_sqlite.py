@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -181,7 +180,7 @@ async def test_nothing_asked_is_nothing_done(store: SQLiteStore) -> None:
 
 
 async def test_each_of_many_jobs_gets_the_id_of_its_own_row(store: SQLiteStore) -> None:
-    jobs = [job(n) if n % 60 else replace(job(n), unique_key=str(n % 120)) for n in range(237)]
+    jobs = [job(n) if n % 60 else job(n)._replace(unique_key=str(n % 120)) for n in range(237)]
     pushed = await store.push(jobs, now=NOW)
     assert [n for n, answer in enumerate(pushed) if not answer.new] == [120, 180]
     kept = {stored.id: stored.payload for stored in await store.jobs(now=NOW, limit=1_000)}

@@ -8,7 +8,6 @@ those that waited for it would then deadlock.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 from zlib import crc32
 
@@ -142,5 +141,5 @@ def _firsts(jobs: Sequence[NewJob]) -> dict[Key | int, NewJob]:
         if own not in firsts:
             firsts[own] = job
         elif job.latest:
-            firsts[own] = replace(firsts[own], run_at=job.run_at, latest=True)
+            firsts[own] = firsts[own]._replace(run_at=job.run_at, latest=True)
     return firsts

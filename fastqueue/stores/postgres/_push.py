@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fastqueue.job import Moment, NewJob, Pushed
 from fastqueue.stores._rows import new_job_values
 from fastqueue.stores._sql import Call, Statements, Steps
 
 __all__ = ["push_steps"]
+
+V = TypeVar("V")
 
 SILENT: Mapping[str, str | None] = {"channel": None, "tag": ""}
 
@@ -38,7 +39,7 @@ def _keyed(
         if own not in firsts:
             firsts[own] = job
         elif job.latest:
-            firsts[own] = replace(firsts[own], run_at=job.run_at, latest=True)
+            firsts[own] = firsts[own]._replace(run_at=job.run_at, latest=True)
     rows = list(firsts.values())
     columns = _columns(rows, now) | {
         "unique_key": [job.unique_key for job in rows],
@@ -58,11 +59,11 @@ def _keyed(
 
 def _columns(jobs: Sequence[NewJob], now: Moment) -> dict[str, Any]:
     return {
-        "queue": [job.queue for job in jobs],
-        "kind": [job.kind for job in jobs],
-        "mode": [job.mode for job in jobs],
-        "run_at": [job.run_at for job in jobs],
-        "hold_ms": [job.hold_ms for job in jobs],
+        "queue": _once([job.queue for job in jobs]),
+        "kind": _once([job.kind for job in jobs]),
+        "mode": _once([job.mode for job in jobs]),
+        "run_at": _once([job.run_at for job in jobs]),
+        "hold_ms": _once([job.hold_ms for job in jobs]),
         "payload": [job.payload for job in jobs],
         "options": _sparse([job.options for job in jobs]),
         "alone_key": _sparse([job.alone_key for job in jobs]),
@@ -70,6 +71,11 @@ def _columns(jobs: Sequence[NewJob], now: Moment) -> dict[str, Any]:
         "schedule": _sparse([job.schedule for job in jobs]),
         "created_at": now,
     }
+
+
+def _once(values: list[V]) -> list[V]:
+    """One of what is the same for all: the statement takes the first wherever there is no other."""
+    return values[:1] if values.count(values[0]) == len(values) else values
 
 
 def _sparse(values: list[str | None]) -> list[str | None]:

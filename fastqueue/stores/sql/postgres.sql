@@ -68,15 +68,18 @@ INSERT INTO {jobs} (
 
 -- name: push.insert
 -- New jobs without unique keys. The ids are made first, one for each place, since no order of insertion is promised.
+-- What is the same for all jobs comes once, as an array of one: unnest fills it up with nulls, and the first stands for those.
 -- relies on: nothing
 WITH made AS MATERIALIZED (
-    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, cardinality(:kind::text[]))
+    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, cardinality(:payload::text[]))
 ), new AS (
     INSERT INTO {jobs} (
         id, queue, kind, mode, run_at, due, hold_ms, payload, options, alone_key, carried, schedule, created_at
     )
     SELECT
-        i.id, i.queue, i.kind, i.mode, i.run_at, i.run_at, i.hold_ms,
+        i.id, coalesce(i.queue, (:queue::text[])[1]), coalesce(i.kind, (:kind::text[])[1]),
+        coalesce(i.mode, (:mode::int[])[1]), coalesce(i.run_at, (:run_at::bigint[])[1]),
+        coalesce(i.run_at, (:run_at::bigint[])[1]), coalesce(i.hold_ms, (:hold_ms::bigint[])[1]),
         i.payload, i.options, i.alone_key, i.carried, i.schedule, :created_at::bigint
     FROM made CROSS JOIN LATERAL unnest(
         made.ids, :queue::text[], :kind::text[], :mode::int[], :run_at::bigint[], :hold_ms::bigint[],
@@ -91,9 +94,14 @@ SELECT ids, CASE WHEN :channel::text IS NOT NULL THEN pg_notify(:channel::text, 
 -- one for each place, and which ids have the keys: a job is new when that is the one made for it.
 -- relies on: jobs_unique
 WITH made AS MATERIALIZED (
-    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, cardinality(:kind::text[]))
+    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, cardinality(:payload::text[]))
 ), i AS MATERIALIZED (
-    SELECT u.* FROM made CROSS JOIN LATERAL unnest(
+    SELECT
+        u.id, coalesce(u.queue, (:queue::text[])[1]) AS queue, coalesce(u.kind, (:kind::text[])[1]) AS kind,
+        coalesce(u.mode, (:mode::int[])[1]) AS mode, coalesce(u.run_at, (:run_at::bigint[])[1]) AS run_at,
+        coalesce(u.hold_ms, (:hold_ms::bigint[])[1]) AS hold_ms,
+        u.payload, u.options, u.alone_key, u.carried, u.schedule, u.unique_key, u.latest
+    FROM made CROSS JOIN LATERAL unnest(
         made.ids, :queue::text[], :kind::text[], :mode::int[], :run_at::bigint[], :hold_ms::bigint[],
         :payload::text[], :options::text[], :alone_key::text[], :carried::text[], :schedule::text[],
         :unique_key::text[], :latest::boolean[]

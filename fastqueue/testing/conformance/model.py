@@ -153,7 +153,7 @@ class History:
 
     async def push_run(self) -> None:
         schedule = self.random.choice("rs") + self._name
-        run = replace(self._some_job(), schedule=schedule)
+        run = self._some_job()._replace(schedule=schedule)
         self.last = ("push_run", schedule, run)
         ours = await self._on.schedules.push_run(schedule, run, now=self._now)
         assert ours == await self._model.schedules.push_run(schedule, run, now=self._now)
