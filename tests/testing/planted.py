@@ -188,7 +188,7 @@ class LooksForKeysBeforeTheCall(MemoryStore):
 class KeysIgnoreCase(MemoryStore):
     async def push(self, jobs: Sequence[NewJob], *, now: Moment) -> list[Pushed]:
         return await super().push(
-            [replace(job, unique_key=job.unique_key and job.unique_key.lower()) for job in jobs], now=now
+            [job._replace(unique_key=job.unique_key and job.unique_key.lower()) for job in jobs], now=now
         )
 
 
@@ -211,20 +211,20 @@ class LatestReplacesCarried(Kept):
         pushed = super().push(job, move=move)
         row = self.rows[pushed.id]
         if move:
-            row.given = replace(row.given, carried=job.carried)
+            row.given = row.given._replace(carried=job.carried)
         return pushed
 
 
 @found_by("G2", "C1")
 class DropsCarried(Kept):
     def push(self, job: NewJob, *, move: bool) -> Pushed:
-        return super().push(replace(job, carried=None), move=move)
+        return super().push(job._replace(carried=None), move=move)
 
 
 @found_by("G2")
 class UniquePushDropsLimits(Kept):
     def push(self, job: NewJob, *, move: bool) -> Pushed:
-        return super().push(replace(job, at_once=0) if job.unique_key else job, move=move)
+        return super().push(job._replace(at_once=0) if job.unique_key else job, move=move)
 
 
 @found_by("B1")
@@ -234,7 +234,7 @@ class RewritesPayloads(Kept):
             payload = json.dumps(json.loads(job.payload))
         except ValueError:
             payload = job.payload
-        return super().push(replace(job, payload=payload), move=move)
+        return super().push(job._replace(payload=payload), move=move)
 
 
 @found_by("G21")
@@ -303,7 +303,7 @@ class RetryDropsTheAloneKey(Kept):
         row = self.rows.get(told.id)
         if had and row is not None and told.ending is Ending.WAITS:
             self._leave_line(row)
-            row.given = replace(row.given, alone_key=None)
+            row.given = row.given._replace(alone_key=None)
             self._queue_up(row)
         return had
 
