@@ -167,7 +167,7 @@ class Access:
             connection = await pool.get_connection()
             try:
                 for command in commands:
-                    await connection.send_command(*command)
+                    await _send(connection, command)
                     try:
                         return await connection.read_response()
                     except NoScriptError:
@@ -179,6 +179,16 @@ class Access:
             raise
         except (RedisError, OSError) as error:
             raise self.unavailable(error) from error
+
+
+async def _send(connection: Any, command: tuple[Argument, ...]) -> None:
+    """Send a command; the driver alone would write it in Python, which costs as much as the rest of a push."""
+    try:
+        from hiredis import pack_command
+    except ImportError:
+        await connection.send_command(*command)
+    else:
+        await connection.send_packed_command(pack_command(command))  # type: ignore[arg-type]
 
 
 def _hear_out(task: asyncio.Task[Any]) -> None:
