@@ -14,7 +14,7 @@ import typer
 
 from tests.faults.ledger import Figures
 from tests.faults.proxy import proxied
-from tests.faults.scenarios import ON_A_SERVER, Scenario, crashes, scenarios_on
+from tests.faults.scenarios import ON_A_SERVER, Scenario, scenarios_on
 from tests.faults.servers import Server, server_of
 from tests.faults.site import Site
 
@@ -77,7 +77,7 @@ def main(
     if not as_json:
         print("| " + " | ".join(HEADINGS) + " |\n|" + " --- |" * len(HEADINGS))
     for name in store or STORES:
-        for scenario in (*scenarios_on(name), *([crashes] if name != "sqlite" else [])):
+        for scenario in scenarios_on(name):
             if only and scenario.__name__ not in only:
                 continue
             with ExitStack() as around:

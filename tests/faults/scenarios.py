@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from resource import RLIM_INFINITY, RLIMIT_FSIZE, prlimit
 from typing import TypeAlias
 
-from tests.faults.admin import end_some_connections, old_snapshot
+from tests.faults.admin import end_some_connections, old_snapshot, take_every_connection
 from tests.faults.proxy import Proxy
 from tests.faults.site import Site
 from tests.faults.worker import HOLD
 
-__all__ = ["ON_ANY_STORE", "ON_A_SERVER", "ON_SQLITE", "ON_SQL_SERVERS", "Scenario", "crashes", "scenarios_on"]
+__all__ = [
+    "ON_ANY_STORE",
+    "ON_A_SERVER",
+    "ON_A_SERVER_OF_ITS_OWN",
+    "ON_SQLITE",
+    "ON_SQL_SERVERS",
+    "Scenario",
+    "scenarios_on",
+]
+
+MEMORY = 200 * 2**20
+"""Bytes that a process may have before it is killed, as it is in a container."""
 
 Scenario: TypeAlias = Callable[[Site, float], Awaitable[None]]
 
@@ -50,6 +63,19 @@ async def freezes(site: Site, seconds: float) -> None:
         await site.until("end", 50)
         # On SQLite it may have had the lock, and then all stood still with it.
         site.harmed(since, None if site.url.startswith("sqlite") else worker.pid)
+
+
+async def leaks(site: Site, seconds: float) -> None:
+    """Each run takes memory for good, and a process that has too much of it is killed."""
+    site.leak = 2**20
+    for worker in list(site.workers):
+        await site.replace(worker, signal.SIGTERM)
+    until, before = time.monotonic() + seconds, len(site.harms)
+    while time.monotonic() < until or len(site.harms) == before:
+        await asyncio.sleep(0.05)
+        for worker in list(site.workers):
+            if _memory(worker.pid) > MEMORY:
+                await site.replace(worker)
 
 
 async def clocks(site: Site, seconds: float) -> None:
@@ -119,6 +145,17 @@ async def crashes(site: Site, seconds: float) -> None:
         await site.until("end", 20)
 
 
+async def exhausted(site: Site, seconds: float) -> None:
+    """Others take every connection that the server has for up to two seconds, the site's own among them."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        since = time.time()
+        await asyncio.to_thread(take_every_connection, site.url, random.choice([0.5, 2]))
+        await site.until("end", 20)
+        site.harmed(since)
+        await asyncio.sleep(random.uniform(0.2, 1))
+
+
 async def terminations(site: Site, seconds: float) -> None:
     """Half of the database's connections are ended by an administrator, again and again."""
     until = time.monotonic() + seconds
@@ -154,19 +191,25 @@ async def full(site: Site, seconds: float) -> None:
         site.harmed(since)
 
 
+def _memory(pid: int) -> int:
+    """The bytes that a process has in memory."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def _line(site: Site) -> Proxy:
     assert site.line is not None
     return site.line
 
 
 ON_SQLITE: tuple[Scenario, ...] = (full,)
-ON_ANY_STORE: tuple[Scenario, ...] = (kills, deploys, freezes)
+ON_ANY_STORE: tuple[Scenario, ...] = (kills, leaks, deploys, freezes)
 ON_A_SERVER: tuple[Scenario, ...] = (clocks, steps, cuts, silence, slow, terminations)
 ON_SQL_SERVERS: tuple[Scenario, ...] = (snapshot,)
+ON_A_SERVER_OF_ITS_OWN: tuple[Scenario, ...] = (exhausted, crashes)
 
 
 def scenarios_on(store: str) -> tuple[Scenario, ...]:
-    """All that can be done to a store, but for crashes of the server itself."""
+    """All that can be done to a store."""
     if store == "sqlite":
         return *ON_ANY_STORE, *ON_SQLITE
-    return *ON_ANY_STORE, *ON_A_SERVER, *(ON_SQL_SERVERS if store != "redis" else ())
+    return *ON_ANY_STORE, *ON_A_SERVER, *(ON_SQL_SERVERS if store != "redis" else ()), *ON_A_SERVER_OF_ITS_OWN

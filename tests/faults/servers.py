@@ -12,6 +12,9 @@ from tests.servers.throwaway import Sandbox, free_port, sandbox
 
 __all__ = ["Server", "server_of"]
 
+CONNECTIONS = 60
+"""Enough for a site, and soon used up."""
+
 Serve: TypeAlias = Callable[[], AbstractContextManager[str]]
 
 
@@ -38,7 +41,10 @@ class Server:
 
 @contextmanager
 def server_of(store: str) -> Generator[Server]:
-    """A server for a store; without its programs the test is skipped, or fails where they are required."""
+    """A server for a store; without its programs the test is skipped, or fails where they are required.
+
+    It has `CONNECTIONS` to give.
+    """
     with sandbox() as box:
         server = Server(_MADE[store](box))
         try:
@@ -52,7 +58,8 @@ def _postgres(box: Sandbox) -> Serve:
     if binaries is None:
         fixtures.unavailable("postgres", "install PostgreSQL")
     programs, port = postgres.prepared(binaries, box), free_port()
-    return lambda: postgres.serving(programs, box, port, stop=signal.SIGQUIT)
+    few = ("-c", f"max_connections={CONNECTIONS}")
+    return lambda: postgres.serving(programs, box, port, *few, stop=signal.SIGQUIT)
 
 
 def _mysql(box: Sandbox) -> Serve:
@@ -61,14 +68,15 @@ def _mysql(box: Sandbox) -> Serve:
         fixtures.unavailable("mysql", "install MariaDB")
     mysql.prepare(binaries, box)
     port = free_port()
-    return lambda: mysql.serving(binaries, box, port, stop=signal.SIGKILL)
+    few = f"--max-connections={CONNECTIONS}"
+    return lambda: mysql.serving(binaries, box, port, few, stop=signal.SIGKILL)
 
 
 def _redis(box: Sandbox) -> Serve:
     binary, port = redis.system_binaries(), free_port()
     if binary is None:
         fixtures.unavailable("redis", "install Redis")
-    keeps = ("--appendonly", "yes", "--appendfsync", "always")
+    keeps = ("--appendonly", "yes", "--appendfsync", "always", "--maxclients", str(CONNECTIONS))
     return lambda: redis.serving(binary, box, port, *keeps, stop=signal.SIGKILL)
 
 

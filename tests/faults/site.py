@@ -33,6 +33,7 @@ class Site:
         harms: The faults so far.
         line: What the processes reach the server by; None: they reach it directly.
         server: The server, when it is the site's own.
+        leak: How many bytes each run takes for good, in the processes started from now on.
     """
 
     def __init__(self, url: str, folder: Path, *, line: Proxy | None = None, server: Server | None = None) -> None:
@@ -41,6 +42,7 @@ class Site:
         self.workers: list[subprocess.Popen[bytes]] = []
         self.harms: list[Harm] = []
         self.line, self.server = line, server
+        self.leak = 0
         self._pusher: subprocess.Popen[bytes] | None = None
 
     @asynccontextmanager
@@ -66,7 +68,7 @@ class Site:
 
     def process(self, does: str, *, wrong: float = 0) -> subprocess.Popen[bytes]:
         """Start a process of the app."""
-        arguments = [does, self.url, str(self.ledger.path), str(wrong)]
+        arguments = [does, self.url, str(self.ledger.path), str(wrong), str(self.leak)]
         return subprocess.Popen([sys.executable, "-m", "tests.faults.worker", *arguments], cwd=ROOT)
 
     async def until(self, word: str, times: int) -> None:

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.faults.proxy import proxied
-from tests.faults.scenarios import ON_A_SERVER, ON_ANY_STORE, ON_SQL_SERVERS, ON_SQLITE, Scenario, crashes
+from tests.faults.scenarios import (
+    ON_A_SERVER,
+    ON_A_SERVER_OF_ITS_OWN,
+    ON_ANY_STORE,
+    ON_SQL_SERVERS,
+    ON_SQLITE,
+    Scenario,
+)
 from tests.faults.servers import server_of
 from tests.faults.site import Site
 
@@ -68,11 +75,12 @@ async def test_nothing_is_lost_on_a_line_that_has(
 
 @pytest.mark.parametrize("seconds", SECONDS)
 @pytest.mark.parametrize("store", SERVERS)
-async def test_nothing_that_was_acknowledged_is_lost_when_the_server_itself_crashes(
-    store: str, seconds: float, tmp_path: Path
+@pytest.mark.parametrize("scenario", ON_A_SERVER_OF_ITS_OWN, ids=name_of)
+async def test_nothing_that_was_acknowledged_is_lost_when_the_server_itself_is(
+    scenario: Scenario, store: str, seconds: float, tmp_path: Path
 ) -> None:
     with server_of(store) as server:
         site = Site(server.url, tmp_path, server=server)
         async with site.under_load():
-            await crashes(site, seconds)
+            await scenario(site, seconds)
     judge(site)

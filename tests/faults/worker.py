@@ -1,6 +1,7 @@
 """A process of the app in the scenarios: it runs jobs, or pushes them, until SIGTERM.
 
-Run as `python -m tests.faults.worker works|pushes URL LEDGER [SECONDS]`: by how much its clock is wrong.
+Run as `python -m tests.faults.worker works|pushes URL LEDGER [SECONDS [BYTES]]`: by how much its clock is wrong, and
+how much memory each run takes for good.
 SIGUSR1 sets its clock forward by an hour, SIGUSR2 back.
 """
 
@@ -26,14 +27,17 @@ AT_A_TIME, PAUSE = 5, 0.01
 """How many jobs are pushed at a time, and the seconds between two pushes."""
 
 
-def queue_on(url: str, ledger: Ledger) -> Queue:
+def queue_on(url: str, ledger: Ledger, leak: int = 0) -> Queue:
     """A queue whose holds are short, and whose one kind keeps the ledger."""
     short = Defaults(attempts=20, backoff=constant(0.2), margin=HOLD / 2, hold_at_most=HOLD / 2)
     queue = Queue(url, workers=8, poll=0.5, grace=2, defaults=short)
 
+    leaked: list[bytes] = []
+
     @queue.handle("work")
     async def work(number: int) -> None:
         ledger.note("start", number)
+        leaked.append(b"x" * leak)
         await asyncio.sleep(random.choice([0, 0.002, 0.02]))
         ledger.note("end", number)
 
@@ -65,7 +69,7 @@ async def push(queue: Queue, ledger: Ledger) -> None:
         await asyncio.sleep(PAUSE)
 
 
-async def main(does: str, url: str, path: Path, wrong: float) -> None:
+async def main(does: str, url: str, path: Path, wrong: float, leak: int) -> None:
     read = time.time_ns
 
     def step(seconds: float) -> None:
@@ -74,7 +78,7 @@ async def main(does: str, url: str, path: Path, wrong: float) -> None:
 
     time.time_ns = lambda: read() + int(wrong * 1e9)
     ledger = Ledger(path)
-    queue = queue_on(url, ledger)
+    queue = queue_on(url, ledger, leak)
     task = asyncio.create_task(push(queue, ledger) if does == "pushes" else queue.run())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, step, 3600)
@@ -89,5 +93,5 @@ async def main(does: str, url: str, path: Path, wrong: float) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.CRITICAL)
-    given = [*sys.argv[1:], "0"]
-    asyncio.run(main(given[0], given[1], Path(given[2]), float(given[3])))
+    given = [*sys.argv[1:], "0", "0"]
+    asyncio.run(main(given[0], given[1], Path(given[2]), float(given[3]), int(given[4])))
