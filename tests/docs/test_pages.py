@@ -32,12 +32,14 @@ from tests.servers.smtp import mail_server
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+STORIES = ROOT / "tests" / "stories"
 PAGES = {str(page.relative_to(ROOT)): page for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))}
 
 HAVE_A_TEST_OF_THEIR_OWN = {
     "README.md": "tests/house/test_readme.py",
     "docs/events.md": "test_events",
     "docs/mail.md": "test_mail",
+    "docs/stories.md": "tests/stories",
     "docs/testing.md": "test_testing",
     "docs/transactions.md": "test_transactions",
 }
@@ -162,6 +164,15 @@ def test_testing(tmp_path: Path) -> None:
     # Of the store's checks a few will do: all of them are run on every store elsewhere.
     done = subprocess.run([*words, "-k", "not TestMyStore or b1"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_stories_are_shown_as_they_are_tested() -> None:
+    page = (DOCS / "stories.md").read_text()
+    shown = re.findall(r'^```python title="(.*?)"\n(.*?)^```$', page, re.DOTALL | re.MULTILINE)
+    assert len(shown) == page.count("```python")
+    assert {name for name, _ in shown} >= {str(story.relative_to(ROOT)) for story in STORIES.glob("test_*.py")}
+    for name, block in shown:
+        assert block == (ROOT / name).read_text()
 
 
 async def test_transactions(postgres_url: str) -> None:
