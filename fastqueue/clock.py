@@ -48,21 +48,24 @@ def _steady() -> int:
 class Clock:
     """What time it is for one queue.
 
+    Once another clock was asked, time goes on from its answer by the machine's clock for durations, which nobody sets:
+    between two questions no step of the wall clock is seen.
+
     Args:
-        source: The app's own clock, such as a fake one in a test; None: the machine's, corrected by `offset_ms` to the
-            store's where it has one.
+        source: The app's own clock, such as a fake one in a test; None: the store's where it has one, and else the
+            machine's.
     """
 
     def __init__(self, source: Callable[[], datetime] | None = None) -> None:
         self.source = source
-        self.offset_ms = 0
-        self._apart: int | None = None
+        self._begun: Moment | None = None
+        self._apart = 0
 
     def now(self) -> Moment:
         """The moment it is."""
-        if self.source is None:
-            return _wall() + self.offset_ms
-        return as_moment("the clock's answer", self.source())
+        if self.source is not None:
+            return as_moment("the clock's answer", self.source())
+        return _wall() if self._begun is None else self._begun + _steady()
 
     async def follow(self, theirs: Callable[[], Awaitable[Moment]]) -> None:
         """Ask another clock, and go by that one from now on; the app's own clock follows none."""
@@ -70,14 +73,19 @@ class Clock:
             return
         before = _steady()
         asked = await theirs()
-        wall, steady = _wall(), _steady()
-        self.offset_ms = asked + (steady - before) // 2 - wall
-        self._apart = wall - steady
+        steady = _steady()
+        self._begun = asked + (steady - before) // 2 - steady
+        self._apart = _wall() - steady
+
+    @property
+    def wrong_ms(self) -> int:
+        """By how much the machine's clock is ahead of the one that was asked; 0: none was."""
+        return 0 if self._begun is None else self._apart - self._begun
 
     @property
     def has_stepped(self) -> bool:
         """Whether the machine's clock was set, or the machine slept, since the other clock was asked."""
-        return self._apart is not None and abs(_wall() - _steady() - self._apart) > _STEP_MS
+        return self._begun is not None and abs(_wall() - _steady() - self._apart) > _STEP_MS
 
     def seconds(self) -> float:
         """Seconds on a clock for durations: one that no clock change moves, or the app's own."""

@@ -63,11 +63,11 @@ async def follow_clock(queue: Queue) -> None:
         try:
             await queue.ready()
             await queue.clock.follow(queue.store.time.now)
-            if abs(queue.clock.offset_ms) > 1000 and not warned:
+            if abs(queue.clock.wrong_ms) > 1000 and not warned:
                 warned = True
                 log.warning(
                     "this machine's clock is %+.1f s from the store's (%s there); the store's is used",
-                    -queue.clock.offset_ms / 1000,
+                    queue.clock.wrong_ms / 1000,
                     as_datetime(queue.clock.now()).isoformat(timespec="seconds"),
                 )
         except Exception as error:

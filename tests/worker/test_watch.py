@@ -14,6 +14,7 @@ from fastqueue import Defaults, Queue
 from fastqueue.clock import as_moment
 from fastqueue.errors import StoreUnavailable
 from fastqueue.job import Claimed, Moment
+from fastqueue.store import StoreTime
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
 from tests.worker.stage import Observed, kept, lines, running, soon, taken, until
@@ -92,6 +93,50 @@ async def test_a_renewal_that_fails_is_logged_and_tried_again(
         release.set()
         assert (await observed.next()).outcome == "done"
     assert lines(caplog) == ["holds could not be renewed, trying again: jobs=1 error='no route to it'"]
+
+
+class OnAServer(MemoryStore):
+    """A store with a clock of its own, which tells of each renewal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renewed = asyncio.Event()
+        self.time = ClockOfAServer()
+
+    async def renew(self, jobs: Sequence[Claimed], *, now: Moment, until: Moment) -> list[bool]:
+        self.renewed.set()
+        return await super().renew(jobs, now=now, until=until)
+
+
+class ClockOfAServer(StoreTime):
+    def __init__(self) -> None:
+        self._read = time.time_ns
+
+    async def now(self) -> Moment:
+        return self._read() // 1_000_000
+
+
+@pytest.mark.parametrize("seconds", [3600, -3600])
+async def test_a_run_goes_on_when_the_machine_s_clock_is_set_where_the_store_has_one(
+    seconds: int, observed: Observed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, begun, release = OnAServer(), asyncio.Event(), asyncio.Event()
+    queue = Queue(store, observe=observed, defaults=SHORT)
+
+    @queue.handle("greet", timeout=None)
+    async def greet(name: str) -> None:
+        begun.set()
+        await release.wait()
+
+    await greet.push("Ann")
+    async with running(queue):
+        await soon(begun.wait())
+        read = time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: read() + seconds * 10**9)
+        store.renewed.clear()
+        await soon(store.renewed.wait())
+        release.set()
+        assert (await observed.next()).outcome == "done"
 
 
 async def test_a_run_that_has_lost_its_hold_is_told_to_stop_and_its_end_changes_nothing(
