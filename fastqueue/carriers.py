@@ -50,6 +50,9 @@ class CarryVar:
         var: The variable. A push where it is unset or None carries nothing.
         name: The name it is carried by; None: the variable's own.
 
+    Raises:
+        OptionError: it is no `ContextVar`.
+
     Example:
         >>> from contextvars import ContextVar
         >>> tenant: ContextVar[str | None] = ContextVar("tenant", default=None)

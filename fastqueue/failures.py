@@ -106,7 +106,12 @@ async def run_again(
         jobs: Their ids, or which of the failed jobs are meant.
         pace: How many come due in a second. They are all put back now, and given moments from now on, so that nobody
             has to stay and hand them out, and several workers together keep to it. Default: all are due now.
-        dry_run: Whether to only say what would be done.
+        dry_run: Whether to only say what would be done. Default False.
+
+    Raises:
+        OptionError: `pace` is not more than 0.
+        Unsupported: the store keeps no failed jobs.
+        StoreUnavailable: the store failed; some may have been put back.
 
     Example:
         >>> async def slowly(queue: Queue) -> int:
@@ -138,6 +143,10 @@ async def forget(queue: Queue, jobs: Iterable[int] | Which, *, dry_run: bool = F
         queue: The queue that they are of.
         jobs: Their ids, or which of the failed jobs are meant.
         dry_run: Whether to only say what would be done. Default False.
+
+    Raises:
+        Unsupported: the store keeps no failed jobs.
+        StoreUnavailable: the store failed; some may have been deleted.
 
     Example:
         >>> async def clean_up(queue: Queue) -> list[int]:

@@ -121,6 +121,7 @@ def transactional(
 
     Raises:
         OptionError: it is no dependency, or one that gives each use a session of its own.
+        TwoTransactions: by the dependency, in a request whose route has two sessions of it by different scopes.
 
     Example:
         >>> jobs = transactional(queue, UnitOfWorkDep, of=lambda work: work.session)  # doctest: +SKIP

@@ -185,6 +185,8 @@ class Kind(Pushing[T]):
                 "skip" drops it when the next one is due already.
 
         Raises:
+            OptionError: `when` is no schedule, or `missed` is neither of the two.
+            ValueRefused: the value would not come back as it went in.
             RegistrationError: the kind has a schedule of that name, or the queue has run already.
             Unsupported: the store keeps no schedules.
         """
@@ -227,6 +229,9 @@ class Kind(Pushing[T]):
         Args:
             value: What the job would be pushed with.
             run: What the handler is given as its second parameter, if it takes one. Default: a first attempt.
+
+        Raises:
+            RegistrationError: the kind has no handler here; what a handler raises comes as it is.
         """
         if self.handler is None:
             raise RegistrationError(f"kind {self.name!r} is only pushed here; call it where its handler is")

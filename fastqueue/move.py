@@ -56,6 +56,7 @@ async def move(
         dry_run: Whether to only say what would be done.
 
     Raises:
+        OptionError: `portion` is not a whole number of at least 1.
         Unsupported: one of the stores has no way to move jobs, or keeps less than the other.
         MoveRefused: the two are one store, or a move to a third one was begun and is not over.
         StoreUnavailable: one of them failed. Begin again later.

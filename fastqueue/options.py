@@ -54,6 +54,9 @@ class Defaults:
         hold_at_most: A claim holds a job for its timeout, and at most this long, and the margin; a run that takes
             longer has its hold renewed while it lives. Default 300 s.
 
+    Raises:
+        OptionError: a value that cannot be; the message names it.
+
     Example:
         >>> Defaults(attempts=3, timeout=None).attempts
         3

@@ -59,6 +59,7 @@ class QueueMetrics(Collector):
         fresh_for: How long an answer of the store is given again, in seconds: it reads the whole table. Default 5 s.
 
     Raises:
+        OptionError: `fresh_for` is no duration.
         ValueError: the registry has the metrics of another queue; give each a registry of its own.
 
     Example:

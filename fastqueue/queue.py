@@ -8,10 +8,11 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
+from fastqueue.asked import refuse_unkept, unkept
 from fastqueue.carriers import Carrier
 from fastqueue.clock import Clock, as_moment
 from fastqueue.codec import check_name
-from fastqueue.errors import OptionError, RegistrationError, Unsupported
+from fastqueue.errors import OptionError, RegistrationError
 from fastqueue.failures import each_failed, failed_jobs_of
 from fastqueue.health import Health, health_of, hint_later
 from fastqueue.home import Home
@@ -128,20 +129,7 @@ class Queue(Kinds):
         if reason := self.closed_to_registration:
             raise RegistrationError(f"kind {kind.name!r} comes too late: {reason}")
         options = kind.given.resolved(self.defaults)
-        unique = options.unique
-        asked: list[tuple[Keep, str, bool]] = [
-            (Keep.KEYS, "unique=...", unique is not None),
-            (Keep.LATEST, "Unique(latest=True)", unique is not None and unique.latest),
-            (Keep.ONE_AT_A_TIME, "Unique(one_at_a_time=True)", unique is not None and unique.one_at_a_time),
-            (Keep.AT_ONCE, "at_once=...", options.at_once > 0),
-        ]
-        for keep, option, is_asked in asked:
-            if is_asked and keep not in self.store.keeps:
-                raise self._lacking(kind.name, option, keep.value)
-        if options.rate is not None and self.store.holds is None:
-            raise self._lacking(kind.name, "rate=...", "holding a kind back")
-        if isinstance(options.rate, Throttle) and options.rate.store is None and self.store.throttles is None:
-            raise self._lacking(kind.name, "rate=Throttle(...)", "counting tries")
+        refuse_unkept(self.store, kind.name, options)
         super()._add(kind)
         kind.join(self, options)
         return kind
@@ -149,7 +137,7 @@ class Queue(Kinds):
     def schedule(self, kind: Kind[Any], scheduled: Scheduled) -> None:
         """Take up a kind's schedule; called by `kind.schedule(...)`."""
         if self.store.schedules is None:
-            raise self._lacking(kind.name, "schedule(...)", "schedules")
+            raise unkept(self.store, kind.name, "schedule(...)", "schedules")
         if any(scheduled.name == other.name for _, other in self.schedules):
             raise RegistrationError(
                 f"kind {kind.name!r}: there is a schedule {scheduled.name!r} already; give it another name="
@@ -179,11 +167,6 @@ class Queue(Kinds):
             raise RegistrationError(
                 f"push of {kinds[0].name!r} inside {self._factory!r}, which makes the kinds: push after include()"
             )
-
-    def _lacking(self, kind: str, option: str, need: str) -> Unsupported:
-        return Unsupported(
-            f"kind {kind!r}: the {self.store.name} store does not keep {need}, which {option} needs: leave it out"
-        )
 
     # -- pushing ---------------------------------------------------------------------------------------------------
 
@@ -332,6 +315,10 @@ class Queue(Kinds):
         Args:
             limit: At most this many. Default 100; None: all, however many they are.
             kind: Only of this kind. Default: any.
+
+        Raises:
+            OptionError: `limit` is not a whole number of at least 1.
+            Unsupported: the store keeps no failed jobs.
         """
         if limit is not None:
             await self.ready()
@@ -356,6 +343,10 @@ class Queue(Kinds):
             since: Only those that failed then or later, as an aware datetime. Default: any.
             before: Only those that failed before that, as an aware datetime. Default: any.
 
+        Raises:
+            OptionError: a moment that is no aware datetime.
+            Unsupported: the store keeps no failed jobs.
+
         Example:
             >>> async def mailboxes(queue: Queue) -> list[str]:
             ...     return [job.payload async for job in queue.each_failed(kind="verify-mail", error="mailbox")]
@@ -376,7 +367,11 @@ class Queue(Kinds):
 
         Args:
             id: The job's id.
-            at: When it is due. Default: now.
+            at: When it is due, as an aware datetime. Default: now.
+
+        Raises:
+            OptionError: `at` is no aware datetime.
+            Unsupported: the store keeps no failed jobs.
         """
         await self.ready()
         due = self.clock.now() if at is None else as_moment("at", at)
@@ -389,6 +384,9 @@ class Queue(Kinds):
 
         Args:
             id: The job's id.
+
+        Raises:
+            Unsupported: the store keeps no failed jobs.
         """
         await self.ready()
         (found,) = await failed_jobs_of(self.store).forget([id])

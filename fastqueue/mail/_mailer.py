@@ -144,6 +144,11 @@ class Mailer:
 
         Args:
             tx: Whatever `Kind.in_` takes.
+
+        Raises:
+            OptionError: the mailer has no keys to encrypt with.
+            RegistrationError: no queue includes the mailer's kinds yet.
+            TransactionRefused, Unsupported: as `Kind.in_` does.
         """
         return Later(self, self._sending().in_(tx))
 

@@ -107,7 +107,11 @@ class FakeQueue(Queue):
         return [found.codec.decode(job.payload) for job in self.pushed_jobs(found)]
 
     def pushed_jobs(self, kind: Kind[Any] | str, /) -> list[NewJob]:
-        """The same jobs as the store was given them: with when they are due, their queue, and what they carry."""
+        """The same jobs as the store was given them: with when they are due, their queue, and what they carry.
+
+        Raises:
+            RegistrationError: the queue knows no such kind.
+        """
         name = self._known(kind).name
         return [job for job in self._remembered if job.kind == name]
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
-from collections.abc import Iterator
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
 import pytest
 
 import fastqueue
+from fastqueue import errors
 from fastqueue.testing import StoreContract
 
 MODULES = (
@@ -94,3 +98,54 @@ def test_what_a_user_calls_tells_of_each_argument(name: str) -> None:
 def test_a_method_that_tells_of_its_arguments_tells_of_each(name: str) -> None:
     """`options` is spelled out by the overloads, and by the docstring one by one."""
     assert set(unnamed(METHODS[name])) <= {"options"}
+
+
+def raised(by: Callable[..., Any]) -> set[str]:
+    """The errors of fastqueue that a function raises by their names."""
+    named = [node.exc for node in ast.walk(source(by)) if isinstance(node, ast.Raise)]
+    called = [error.func if isinstance(error, ast.Call) else error for error in named]
+    return {error.id for error in called if isinstance(error, ast.Name) and error.id in errors.__all__}
+
+
+def source(of: Callable[..., Any]) -> ast.Module:
+    return ast.parse(textwrap.dedent(inspect.getsource(of)))
+
+
+def helpers(of: Callable[..., Any], owner: type | None) -> Iterator[Callable[..., Any]]:
+    """The functions of its own class and module that it calls."""
+    for node in ast.walk(source(of)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)):
+                found = inspect.getattr_static(owner, name, None)
+            case ast.Call(func=ast.Name(id=name)):
+                found = vars(sys.modules[of.__module__]).get(name)
+            case _:
+                continue
+        if inspect.isfunction(found := getattr(found, "__func__", found)):
+            yield found
+
+
+def made_by() -> Iterator[tuple[str, Callable[..., Any], type | None, str]]:
+    """What a user calls: its name, its code, its class, and what its docstring says."""
+    for name in filter(is_made, CODE):
+        what = CODE[name]
+        if inspect.isfunction(what):
+            yield name, what, None, what.__doc__ or ""
+        elif not is_derived_from(what):
+            for maker in ("__init__", "__post_init__"):
+                code = vars(what).get(maker)
+                if inspect.isfunction(code) and code.__code__.co_filename == inspect.getsourcefile(what):
+                    yield name, code, what, what.__doc__ or ""
+    for what in filter(inspect.isclass, CODE.values()):
+        yield from ((name, method, what, method.__doc__ or "") for name, method in methods(what))
+
+
+RAISING = sorted(made_by(), key=lambda each: each[0])
+
+
+@pytest.mark.parametrize(("name", "code", "owner", "told"), RAISING, ids=[name for name, *_ in RAISING])
+def test_what_a_user_calls_tells_of_the_errors_that_it_raises(
+    name: str, code: Callable[..., Any], owner: type | None, told: str
+) -> None:
+    all_raised = raised(code).union(*(raised(helper) for helper in helpers(code, owner)))
+    assert sorted(error for error in all_raised if error not in told) == [], name

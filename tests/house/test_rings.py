@@ -45,7 +45,7 @@ RINGS = (
     Ring("stores", "stores", third_party="asyncpg asyncmy redis hiredis"),
     Ring(
         "the road",
-        "queue push transaction inline home coalesce failures move health worker",
+        "queue asked push transaction inline home coalesce failures move health worker",
         third_party="anyio typing_extensions",
     ),
     Ring("the root", "fastqueue"),
