@@ -59,7 +59,8 @@ class Claim(NamedTuple):
 
     Attributes:
         jobs: The jobs it holds now, in the order in which they are to be started.
-        next_due: The earliest moment at which a waiting job that this claim saw comes due; a hint, None: unknown.
+        next_due: The earliest moment at which a waiting job that this claim saw comes due, or its kind is held back no
+            longer; a hint, None: unknown.
     """
 
     jobs: list[Claimed]
@@ -270,7 +271,7 @@ class Holds(ABC):
         """Give the job back as `Store.give_back` does, and let no claim take its kind until `until`.
 
         G5: a kind's moment only moves forward. X4, G6: a late call leaves the job, and holds the kind all the same.
-        Answers whether the claim still had the job.
+        H5: its jobs come due no sooner, also in a claim's `next_due`. Answers whether the claim still had the job.
         """
 
 

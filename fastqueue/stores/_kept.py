@@ -208,13 +208,20 @@ class Kept:
         return taken
 
     def next_due(self, now: Moment, queues: Sequence[str] | None, kinds: Collection[str]) -> Moment | None:
-        """The earliest moment at which a job of these kinds and queues comes due after `now`."""
-        lines = (
-            line
+        """The earliest moment after `now` at which a claim of these kinds and queues may find a job more."""
+        opens = (
+            self._opens(kind, line, now)
             for (queue, kind, _), line in self.lines.items()
             if kind in kinds and (queues is None or queue in queues)
         )
-        return min((line[at][0] for line in lines if (at := _due(line, now)) < len(line)), default=None)
+        return min((moment for moment in opens if moment is not None), default=None)
+
+    def _opens(self, kind: str, line: Line, now: Moment) -> Moment | None:
+        back = self.held_kinds.get(kind, now)
+        if back > now:
+            return max(back, line[0][0])
+        at = _due(line, now)
+        return line[at][0] if at < len(line) else None
 
     def hold(self, row: Row, *, token: int, until: Moment) -> Claimed:
         """Let a claim have a job that its walk has counted."""

@@ -246,6 +246,7 @@ class Worker:
         if attempt.refused_ms is not None:
             await self.settler.hold_back(attempt)
             self.running.discard(attempt)
+            self.wake.set()  # for a claim that is told when the kind goes on
             return self._start()
         # From here to the settler nothing is awaited: a late cancellation has nothing left to hit.
         self.running.discard(attempt)

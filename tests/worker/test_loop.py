@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from fastqueue import Queue
+from fastqueue import Queue, Throttle
 from fastqueue.errors import StoreUnavailable
 from fastqueue.job import Moment
 from fastqueue.store import Claim
@@ -56,6 +56,22 @@ async def test_a_job_for_later_is_looked_for_at_its_moment_and_not_at_the_next_p
         await idle(queue)
         await greet.push("while it waits", delay=0.05)
         assert (await observed.next()).outcome == "done"
+
+
+async def test_a_kind_goes_on_when_its_rate_allows_it_and_not_at_the_next_poll(
+    store: MemoryStore, observed: Observed
+) -> None:
+    queue = Queue(store, poll=3600, observe=observed)
+
+    @queue.handle("greet", rate=Throttle(1, 0.05))
+    async def greet(name: str) -> None:
+        return None
+
+    async with running(queue):
+        await greet.push_many(["Ann", "Bob", "Cid"])
+        done = 0
+        while done < 3:
+            done += (await observed.next()).outcome == "done"
 
 
 async def test_a_queue_finds_by_its_poll_what_another_process_pushed(store: MemoryStore, observed: Observed) -> None:

@@ -112,6 +112,28 @@ class HoldClauses:
         assert 2 in numbers(await on.claim_each(T0 + 2 * HOUR))
 
     @clause("holds")
+    async def test_h5_a_claim_tells_when_a_kind_is_held_back_no_longer(self, on: Stage) -> None:
+        """H5: its jobs come due no sooner than the kind's moment, also in a claim's `next_due`."""
+        await on.push(1)
+        assert await on.holds.hold_back(await on.take(T0), until=T0 + HOUR)
+        assert await on.next_due(T0) == T0 + HOUR
+        await on.push(2, T0 + MINUTE, kind="other")
+        assert await on.next_due(T0) == T0 + MINUTE
+        assert await on.holds.hold_back(await on.take(T0 + MINUTE), until=T0 + 2 * HOUR)
+        await on.push(3, T0 + 3 * HOUR, kind="report")
+        assert await on.next_due(T0 + MINUTE) == T0 + HOUR
+
+    @clause("holds")
+    async def test_h5_a_job_due_later_than_its_kind_comes_due_at_its_own_time(self, on: Stage) -> None:
+        """H5: its jobs come due no sooner, also in a claim's `next_due`."""
+        await on.push(1)
+        late = await on.take(T0)
+        assert await on.done(await on.take(T0 + MINUTE))
+        await on.push(2, T0 + 2 * HOUR)
+        assert not await on.holds.hold_back(late, until=T0 + HOUR)
+        assert await on.next_due(T0 + MINUTE) == T0 + 2 * HOUR
+
+    @clause("holds")
     async def test_x4_prune_forgets_the_holds_that_are_over(self, on: Stage) -> None:
         """X4: kinds held back until `now` or earlier are forgotten; the others stay held."""
         await on.push(1)

@@ -182,6 +182,12 @@ class Stage:
         """Claim, and find nothing."""
         assert await self.claim(at, limit=10, kinds=kinds) == []
 
+    async def next_due(self, at: Moment = T0, *, kinds: Collection[str] = KINDS) -> Moment | None:
+        """Claim, and find nothing but when to look again."""
+        claim = await self.store.claim(at, token=self.token(), limit=10, queues=None, kinds=kinds)
+        assert claim.jobs == []
+        return claim.next_due
+
     async def settle(self, *settlements: Settlement) -> list[bool]:
         return await self.store.settle(settlements)
 

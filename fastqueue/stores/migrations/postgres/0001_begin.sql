@@ -242,12 +242,12 @@ BEGIN
             set_config('enable_bitmapscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
     END IF;
 
-    -- The lanes, and when the first job of each is due.
+    -- The lanes, and when there is something to claim in each: when its first job is due, and its kind not held back.
     IF p_lane_places IS NOT NULL THEN
         SELECT
             array_agg(l.place) AS places, array_agg(l.queue) AS queues, array_agg(l.kind) AS kinds,
-            array_agg(l.mode) AS modes, array_agg(l.mark) AS marks, array_agg(h.due) AS heads,
-            bool_or(l.mode > 0 AND h.due <= p_now) AS limited
+            array_agg(l.mode) AS modes, array_agg(l.mark) AS marks, array_agg(greatest(h.due, b.held_until)) AS heads,
+            bool_or(l.mode > 0 AND h.due <= p_now AND b.kind IS NULL) AS limited
         INTO v_lanes
         FROM unnest(p_lane_places, p_lane_queues, p_lane_kinds, p_lane_modes, p_lane_marks)
             l(place, queue, kind, mode, mark)
@@ -257,7 +257,7 @@ BEGIN
                 AND j.due >= l.mark AND j.due < 9223372036854775807
             ORDER BY j.due LIMIT 1
         ) h
-        WHERE NOT EXISTS (SELECT FROM {held_kinds} b WHERE b.kind = l.kind AND b.held_until > p_now);
+        LEFT JOIN {held_kinds} b ON b.kind = l.kind AND b.held_until > p_now;
     ELSE
         v_walked := pg_stat_get_xact_tuples_returned('{jobs_lane}'::regclass);
         -- Holds that are over: the job is back in its place; the token stays, so that its worker may still settle.
@@ -305,11 +305,11 @@ BEGIN
         )
         SELECT
             array_agg(l.place) AS places, array_agg(l.queue) AS queues, array_agg(l.kind) AS kinds,
-            array_agg(l.mode) AS modes, array_agg(-9223372036854775807) AS marks, array_agg(l.due) AS heads,
-            bool_or(l.mode > 0 AND l.due <= p_now) AS limited
+            array_agg(l.mode) AS modes, array_agg(-9223372036854775807) AS marks,
+            array_agg(greatest(l.due, b.held_until)) AS heads,
+            bool_or(l.mode > 0 AND l.due <= p_now AND b.kind IS NULL) AS limited
         INTO v_lanes
-        FROM lane l
-        WHERE NOT EXISTS (SELECT FROM {held_kinds} b WHERE b.kind = l.kind AND b.held_until > p_now);
+        FROM lane l LEFT JOIN {held_kinds} b ON b.kind = l.kind AND b.held_until > p_now;
         v_walked := pg_stat_get_xact_tuples_returned('{jobs_lane}'::regclass) - v_walked;
     END IF;
 
@@ -374,7 +374,8 @@ BEGIN
             NULL::bigint, l.kind, l.queue, NULL::text, l.head, NULL::bigint, NULL::bigint, l.place,
             NULL::int, NULL::text, NULL::text, NULL::text, l.mode, NULL::text, NULL::text, NULL::text, NULL::boolean
         FROM unnest(v_lanes.places, v_lanes.queues, v_lanes.kinds, v_lanes.modes, v_lanes.heads)
-            l(place, queue, kind, mode, head);
+            l(place, queue, kind, mode, head)
+        WHERE NOT EXISTS (SELECT FROM {held_kinds} b WHERE b.kind = l.kind AND b.held_until > p_now);
     END IF;
 END $$;
 
