@@ -166,16 +166,16 @@ class Worker:
         )
         self.claimed_at, self.store_answers = queue.clock.seconds(), True
         self._next_due = claim.next_due
-        self._ahead.claimed(full=len(claim.jobs) == limit, limited=any(self._limits(job) for job in claim.jobs))
+        self._ahead.claimed(
+            full=len(claim.jobs) == limit,
+            at_once=any(job.at_once for job in claim.jobs),
+            rate=any(self._limiters.get(job.kind) is not None for job in claim.jobs),
+        )
         # An answer may come so late that its holds are over: others may claim the same jobs, and must be let.
         now = queue.clock.now()
         if late := [job for job in claim.jobs if job.held_until <= now]:
             await self.settler.give_back(late)
         return [job for job in claim.jobs if job.held_until > now]
-
-    def _limits(self, job: Claimed) -> bool:
-        """Whether it would hold, while it waits here, a place that another process could fill; a key is its own."""
-        return job.at_once > 0 or self._limiters.get(job.kind) is not None
 
     def _take(self, jobs: list[Claimed]) -> None:
         if not jobs:
@@ -250,7 +250,7 @@ class Worker:
             return self._start()
         # From here to the settler nothing is awaited: a late cancellation has nothing left to hit.
         self.running.discard(attempt)
-        self._ahead.ran(attempt.took)
+        self._ahead.ran(attempt.took, at_once=attempt.job.at_once > 0)
         self.settler.add(judge(attempt, error, self.queue.clock))
         return self._start()
 

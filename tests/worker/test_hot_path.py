@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import pytest
 
-from fastqueue import Queue, Unique
+from fastqueue import Queue, Throttle, Unique
 from fastqueue.job import Moment
 from fastqueue.store import Claim
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
-from fastqueue.worker.claim import MOST, LookAhead
+from fastqueue.worker.claim import HORIZON_AT_ONCE, MOST, LookAhead
 from tests.worker.stage import A_WHILE, Observed, running, soon, until
 
 
@@ -81,44 +82,38 @@ async def test_a_store_that_answers_at_once_leaves_turns_to_others(
     assert turns >= 2000 / (4 + MOST)
 
 
-async def test_quick_jobs_are_claimed_ahead_also_when_each_runs_one_at_a_time(
-    clock: FakeClock, observed: Observed
-) -> None:
-    store = Counting()
-    queue = Queue(store, clock=clock, observe=observed)
+@pytest.mark.parametrize("limits", [{}, {"unique": Unique(one_at_a_time=True)}, {"at_once": 50}])
+async def test_quick_jobs_are_claimed_ahead(clock: FakeClock, observed: Observed, limits: dict[str, Any]) -> None:
+    assert await most_asked_for(clock, observed, 0, **limits) > 4
 
-    @queue.handle("count", unique=Unique(one_at_a_time=True))
+
+@pytest.mark.parametrize(("seconds", "limits"), [(0.003, {"at_once": 50}), (0, {"rate": Throttle(1000, 1)}), (0.1, {})])
+async def test_jobs_that_would_hold_a_place_of_others_for_long_are_claimed_for_free_workers_only(
+    clock: FakeClock, observed: Observed, seconds: float, limits: dict[str, Any]
+) -> None:
+    assert await most_asked_for(clock, observed, seconds, **limits) == 4
+
+
+async def most_asked_for(clock: FakeClock, observed: Observed, seconds: float, **limits: Any) -> int:
+    """The most jobs that a claim of four workers asked for, while they ran 500 of so many seconds each."""
+    store = Counting()
+    queue = Queue(store, clock=clock, workers=4, observe=observed)
+
+    @queue.handle("count", **limits)
     async def count(number: int) -> None:
-        return None
+        clock.move(seconds)
 
     await count.push_many(range(500))
     async with running(queue):
         for _ in range(500):
             await observed.next()
-    assert max(limit for limit, _ in store.claims) > queue.workers
-
-
-async def test_jobs_that_would_hold_a_place_of_others_are_claimed_for_free_workers_only(
-    clock: FakeClock, observed: Observed
-) -> None:
-    store = Counting()
-    queue = Queue(store, clock=clock, observe=observed)
-
-    @queue.handle("count", at_once=50)
-    async def count(number: int) -> None:
-        return None
-
-    await count.push_many(range(500))
-    async with running(queue):
-        for _ in range(500):
-            await observed.next()
-    assert max(limit for limit, _ in store.claims) == queue.workers
+    return max(limit for limit, _ in store.claims)
 
 
 def test_the_window_grows_by_full_claims_once_as_many_runs_have_ended() -> None:
     ahead, sizes = LookAhead(4), list[int]()
     for _ in range(7):
-        ahead.claimed(full=True, limited=False)
+        ahead.claimed(full=True)
         sizes.append(ahead.size)
         for _ in range(max(ahead.size, 4)):
             ahead.ran(0.0001)
@@ -130,9 +125,26 @@ def test_the_window_is_cut_at_once_to_what_the_run_times_allow() -> None:
     for _ in range(8):
         for _ in range(100):
             ahead.ran(0.0001)
-        ahead.claimed(full=True, limited=False)
+        ahead.claimed(full=True)
     assert ahead.size == MOST
     ahead.ran(0.01)
     assert 4 <= ahead.size < MOST
     ahead.ran(1.0)
+    assert ahead.size == 0
+
+
+def test_jobs_with_at_once_cut_the_window_to_what_starts_while_a_claim_would_take() -> None:
+    ahead = LookAhead(4)
+    for _ in range(8):
+        for _ in range(100):
+            ahead.ran(0.0001)
+        ahead.claimed(full=True)
+    ahead.claimed(full=True, at_once=True)
+    assert ahead.size == 0, "nothing is known yet of how long they run"
+    for _ in range(8):
+        for _ in range(100):
+            ahead.ran(0.0001, at_once=True)
+        ahead.claimed(full=True, at_once=True)
+    assert ahead.size == 4 * HORIZON_AT_ONCE / 0.0001
+    ahead.claimed(full=True, rate=True)
     assert ahead.size == 0
