@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
-SHOWN = {"desk-register", "desk-mail", "phone-account"}
+SHOWN = {"desk-register", "desk-mail", "desk-failed", "phone-account"}
 WIDE, NARROW = (900, 620), (390, 700)
 PASSWORD = "correct horse battery"  # noqa: S105 - of nobody
 
@@ -44,21 +44,27 @@ def served() -> Iterator[str]:
 
 
 def visit(page: Page, name: str) -> None:
-    """Register, read the mail, verify the address, sign in."""
+    """Register, see the mail fail and send it again, read it, verify the address, sign in."""
 
     def picture(of: str) -> None:
         if (picture := f"{name}-{of}") in SHOWN:
             page.screenshot(path=ROOT / f"docs/images/{picture}.png", full_page=True)
 
     address = f"ada.{name}@example.org"
-    page.goto("/")
+    page.goto("/outbox")
+    page.get_by_role("button", name="Shut the outbox").click()
     page.get_by_role("link", name="Register").first.click()
     page.get_by_label("Email").fill(address)
     page.get_by_label("Password").fill(PASSWORD)
     picture("register")
     page.get_by_role("button", name="Register").click()
     page.get_by_role("link", name="outbox", exact=True).first.click()
-    page.get_by_role("link", name="Verify your").first.click()
+    again = page.get_by_role("button", name="Send again")
+    again.wait_for()
+    picture("failed")
+    page.get_by_role("button", name="Open the outbox").click()
+    again.click()
+    page.get_by_role("row", name=address).get_by_role("link").click()
     picture("mail")
     page.get_by_role("link", name="/verify?token=").click()
     page.get_by_role("button", name="Yes").click()

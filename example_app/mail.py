@@ -7,8 +7,9 @@ from typing import Protocol
 from sqlalchemy.exc import IntegrityError
 
 from example_app.database import Database
-from example_app.models import OutboxMail
+from example_app.models import OutboxMail, OutboxShut
 from example_app.settings import Settings
+from fastqueue import Permanent
 from fastqueue.mail import Mail, Mailer
 
 __all__ = ["OutboxMailer", "SendsMail", "mailer_for"]
@@ -28,9 +29,15 @@ class OutboxMailer:
         self._database = database
 
     async def send(self, mail: Mail, /) -> None:
-        """Keep a mail. One that is there already stays as it is."""
+        """Keep a mail. One that is there already stays as it is.
+
+        Raises:
+            Permanent: The outbox is shut.
+        """
         try:
             async with self._database.sessions.begin() as db:
+                if await db.get(OutboxShut, 1):
+                    raise Permanent("the outbox is shut, and took no mail")
                 db.add(OutboxMail(message_id=mail.message_id, recipient=mail.to, subject=mail.subject, text=mail.text))
         except IntegrityError:
             return

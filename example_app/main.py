@@ -74,7 +74,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(sessions.router)
     app.include_router(account.routes(queue, mails))
     if settings.smtp_url is None:
-        app.include_router(outbox.router)
+        app.include_router(outbox.routes(queue))
     app.mount("/static", StaticFiles(directory=FOLDER / "static"))
     add_error_pages(app)
     return app

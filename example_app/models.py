@@ -8,7 +8,7 @@ from sqlalchemy import DateTime, Dialect, ForeignKey, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-__all__ = ["Base", "KeptSecret", "Link", "OutboxMail", "Tries", "User"]
+__all__ = ["Base", "KeptSecret", "Link", "OutboxMail", "OutboxShut", "Tries", "User"]
 
 
 class AwareDateTime(TypeDecorator[datetime]):
@@ -85,6 +85,14 @@ class OutboxMail(Base):
     subject: Mapped[str] = mapped_column(String(255))
     text: Mapped[str] = mapped_column(Text)
     sent_at: Mapped[datetime] = mapped_column(default=lambda: datetime.now(UTC))
+
+
+class OutboxShut(Base):
+    """There is one while the outbox refuses mail, so that a developer sees what becomes of it."""
+
+    __tablename__ = "outbox_shut"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
 
 
 class KeptSecret(Base):
