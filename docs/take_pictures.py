@@ -1,4 +1,7 @@
-"""Goes through the example app as a visitor does, and takes a picture of each page; called by scripts/screenshots."""
+"""Goes through the example app as a visitor does, and takes pictures; called by scripts/screenshots and a test.
+
+Arguments: the browser, and the folder of the pictures; docs/images by default.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
+FOLDER = Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "docs" / "images"
 SHOWN = {"desk-register", "desk-mail", "desk-failed", "phone-account"}
 WIDE, NARROW = (900, 620), (390, 700)
 PASSWORD = "correct horse battery"  # noqa: S105 - of nobody
@@ -48,7 +52,7 @@ def visit(page: Page, name: str) -> None:
 
     def picture(of: str) -> None:
         if (picture := f"{name}-{of}") in SHOWN:
-            page.screenshot(path=ROOT / f"docs/images/{picture}.png", full_page=True)
+            page.screenshot(path=FOLDER / f"{picture}.png", full_page=True)
 
     address = f"ada.{name}@example.org"
     page.goto("/outbox")
