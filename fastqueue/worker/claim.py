@@ -12,7 +12,8 @@ HORIZON_AT_ONCE = 0.002
 a claim and a settlement hold it anyway."""
 
 MOST = 100
-"""A process that dies strands at most this many jobs, and those it runs, until their holds end."""
+"""A process that dies strands at most this many jobs, or as many as it has workers if those are more, and those it
+runs, until their holds end."""
 
 _WEIGHT = 0.2
 
@@ -59,7 +60,8 @@ class LookAhead:
     def _allowed(self, mean: float | None, horizon: float) -> int:
         if mean is None:
             return 0
-        allowed = MOST if mean <= 0 else min(MOST, int(self._workers * horizon / mean))
+        most = max(MOST, self._workers)
+        allowed = most if mean <= 0 else min(most, int(self._workers * horizon / mean))
         return allowed if allowed >= self._workers else 0
 
 

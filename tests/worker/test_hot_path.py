@@ -120,6 +120,14 @@ def test_the_window_grows_by_full_claims_once_as_many_runs_have_ended() -> None:
     assert sizes == [0, 4, 8, 16, 32, 64, 100]
 
 
+def test_many_workers_have_a_window_of_as_many_jobs() -> None:
+    ahead = LookAhead(5 * MOST)
+    for _ in range(5 * MOST):
+        ahead.ran(0.0001)
+    ahead.claimed(full=True)
+    assert ahead.size == 5 * MOST
+
+
 def test_the_window_is_cut_at_once_to_what_the_run_times_allow() -> None:
     ahead = LookAhead(4)
     for _ in range(8):
