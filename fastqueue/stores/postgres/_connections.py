@@ -202,9 +202,11 @@ class Connections:
         if pooled:
             options["statement_cache_size"] = 0
         quick = options | {"command_timeout": ANSWERS_WITHIN}
+        # Each job that ended is looked up once; a plan made for a few would compare each with each.
+        hashing = quick if pooled else quick | {"server_settings": settings | {"enable_nestloop": "off"}}
         direct = {"server_settings": {"application_name": "fastqueue listen"}}
         self.claims = Pool(address, 1, quick)
-        self.ends = Pool(address, 1, quick)
+        self.ends = Pool(address, 1, hashing)
         self.others = Pool(address, size, options)
         self.lent = Pool(address, size, options | {"server_settings": {"application_name": "fastqueue transaction"}})
         self.notices = Pool(address, 1, options)

@@ -2,6 +2,9 @@
 --
 -- 9223372036854775807 is NEVER: the `due` of a job that does not wait, the `held_until` of one that is not held. It
 -- stands in the text, and not as a place, since an index with that condition is used only where the text has it too.
+--
+-- Jobs are found by `id = ANY (...)`, and not by a join alone: a plan that was made while the table was empty may walk
+-- all of it for that.
 
 -- name: meta.tables
 -- Whether the table that records migrations is there. Reading pg_class makes the session hear of tables that others have
@@ -153,7 +156,7 @@ SELECT * FROM {claim}(
 -- relies on: jobs_pkey
 WITH gone AS (
     DELETE FROM {jobs} j USING unnest(:gone_ids::bigint[], :gone_tokens::bigint[]) g(id, token)
-    WHERE j.id = g.id AND j.token = g.token AND j.failed_at IS NULL
+    WHERE j.id = ANY (:gone_ids::bigint[]) AND j.id = g.id AND j.token = g.token AND j.failed_at IS NULL
     RETURNING g.id, g.token
 ), kept AS (
     UPDATE {jobs} j SET
@@ -164,7 +167,7 @@ WITH gone AS (
         :ids::bigint[], :tokens::bigint[], :dues::bigint[], :failed_ats::bigint[],
         :attempts::int[], :interruptions::int[], :errors::text[]
     ) s(id, token, due, failed_at, attempts, interruptions, error)
-    WHERE j.id = s.id AND j.token = s.token AND j.failed_at IS NULL
+    WHERE j.id = ANY (:ids::bigint[]) AND j.id = s.id AND j.token = s.token AND j.failed_at IS NULL
     RETURNING s.id, s.token
 )
 SELECT id, token FROM gone UNION ALL SELECT id, token FROM kept;
@@ -178,7 +181,8 @@ SELECT {give_back}(:ids::bigint[], :tokens::bigint[], :unique_keys::text[]);
 -- Jobs are held for longer, unless their holds are over: `<>`, since a plan may otherwise walk all that run.
 -- relies on: jobs_pkey
 UPDATE {jobs} j SET held_until = :until::bigint FROM unnest(:ids::bigint[], :tokens::bigint[]) r(id, token)
-WHERE j.id = r.id AND j.token = r.token AND j.held_until > :now::bigint AND j.held_until <> 9223372036854775807
+WHERE j.id = ANY (:ids::bigint[]) AND j.id = r.id AND j.token = r.token
+    AND j.held_until > :now::bigint AND j.held_until <> 9223372036854775807
 RETURNING r.id, r.token;
 
 -- name: schedules.push_run
@@ -412,10 +416,10 @@ DELETE FROM {throttles} WHERE name = :name::text;
 -- name: prune.failed
 -- Some of the jobs that failed before a moment are deleted.
 -- relies on: jobs_failed
-DELETE FROM {jobs} WHERE id IN (
+DELETE FROM {jobs} WHERE id = ANY (ARRAY(
     SELECT id FROM {jobs} WHERE failed_at IS NOT NULL AND failed_at < :before::bigint
     ORDER BY failed_at LIMIT :portion::bigint FOR UPDATE SKIP LOCKED
-) RETURNING id;
+)) RETURNING id;
 
 -- name: prune.kinds
 -- Kinds that are held back no longer are forgotten.

@@ -1,3 +1,6 @@
+-- A plan may have been made while the table was empty, when to walk all of it looked as cheap as to look a job up. So
+-- jobs are found by `id = ANY (...)`, which is looked up whatever the plan, and not by a join alone.
+--
 -- NEVER is 9223372036854775807: the `due` of a job that does not wait, the `held_until` of one that is not held. It
 -- stands in the text everywhere, since an index with that condition is used only where a statement has it too.
 
@@ -114,9 +117,9 @@ BEGIN
     )
     SELECT array_agg(p.id), array_agg(p.unique_key), array_agg(p.token <> 0) INTO ids, keys, lost
     FROM (
-        SELECT j.id, j.unique_key, j.token FROM chosen c JOIN {jobs} j ON j.id = c.id
-        WHERE j.due <= p_now
-        FOR UPDATE OF j SKIP LOCKED
+        SELECT j.id, j.unique_key, j.token FROM {jobs} j
+        WHERE j.id = ANY (ARRAY(SELECT c.id FROM chosen c)) AND j.due <= p_now
+        FOR UPDATE SKIP LOCKED
     ) p;
     IF ids IS NOT NULL THEN
         RETURN;
@@ -202,9 +205,9 @@ BEGIN
     )
     SELECT array_agg(p.id), array_agg(p.unique_key), array_agg(p.token <> 0) INTO ids, keys, lost
     FROM (
-        SELECT j.id, j.unique_key, j.token FROM chosen c JOIN {jobs} j ON j.id = c.id
-        WHERE j.due <= p_now
-        FOR UPDATE OF j SKIP LOCKED
+        SELECT j.id, j.unique_key, j.token FROM {jobs} j
+        WHERE j.id = ANY (ARRAY(SELECT c.id FROM chosen c)) AND j.due <= p_now
+        FOR UPDATE SKIP LOCKED
     ) p;
 END $$;
 
@@ -231,6 +234,8 @@ DECLARE
     v_lanes record;
     v_line record;
     v_picked record;
+    v_keys text[];
+    v_lost boolean[];
     v_lock int;
     v_got int;
 BEGIN
@@ -266,11 +271,11 @@ BEGIN
             WHERE j.held_until <= p_now AND j.held_until < 9223372036854775807 AND j.failed_at IS NULL
             ORDER BY j.held_until LIMIT 1
         ) THEN
-            UPDATE {jobs} j SET due = j.run_at, held_until = 9223372036854775807 WHERE j.id IN (
+            UPDATE {jobs} j SET due = j.run_at, held_until = 9223372036854775807 WHERE j.id = ANY (ARRAY(
                 SELECT o.id FROM {jobs} o
                 WHERE o.held_until <= p_now AND o.held_until < 9223372036854775807 AND o.failed_at IS NULL
                 ORDER BY o.held_until FOR UPDATE SKIP LOCKED
-            );
+            ));
         END IF;
         IF p_queues IS NULL THEN
             WITH RECURSIVE line(queue) AS (
@@ -342,16 +347,17 @@ BEGIN
                 SELECT * INTO v_picked FROM {pick_free}(p_now, v_rest, v_line.queues, v_line.kinds, v_line.heads);
             END IF;
             EXIT WHEN v_picked.ids IS NULL;
+            v_keys := CASE WHEN cardinality(array_remove(v_picked.keys, NULL)) > 0 THEN v_picked.keys END;
+            v_lost := CASE WHEN true = ANY (v_picked.lost) THEN v_picked.lost END;
             RETURN QUERY
                 UPDATE {jobs} j SET
                     due = 9223372036854775807, held_until = p_now + j.hold_ms, token = p_token,
                     attempts = j.attempts + 1, unique_key = NULL
-                FROM unnest(v_picked.ids, v_picked.keys, v_picked.lost) p(id, unique_key, lost)
-                WHERE j.id = p.id
+                WHERE j.id = ANY (v_picked.ids)
                 RETURNING
                     j.id, j.kind, j.queue, j.payload, j.run_at, j.held_until, j.hold_ms, j.attempts,
-                    j.interruptions, j.options, p.unique_key, j.alone_key, j.mode, j.carried, j.schedule,
-                    j.error, p.lost;
+                    j.interruptions, j.options, v_keys[array_position(v_picked.ids, j.id)], j.alone_key, j.mode,
+                    j.carried, j.schedule, j.error, coalesce(v_lost[array_position(v_picked.ids, j.id)], false);
             GET DIAGNOSTICS v_got = ROW_COUNT;
             v_rest := v_rest - v_got;
             EXIT WHEN v_rest = 0 OR v_line.alone AND NOT v_line.limited;
@@ -390,7 +396,7 @@ BEGIN
     WITH given AS (
         UPDATE {jobs} j SET due = j.run_at, held_until = 9223372036854775807, token = 0, attempts = j.attempts - 1
         FROM unnest(p_ids, p_tokens) WITH ORDINALITY g(id, token, place)
-        WHERE j.id = g.id AND j.token = g.token AND j.failed_at IS NULL
+        WHERE j.id = ANY (p_ids) AND j.id = g.id AND j.token = g.token AND j.failed_at IS NULL
         RETURNING g.place::int
     )
     SELECT array_agg(given.place) INTO v_given FROM given;
@@ -399,7 +405,7 @@ BEGIN
     PERFORM set_config('lock_timeout', '100ms', true);
     FOR v_job IN
         SELECT g.id, g.key FROM unnest(p_ids, p_keys) WITH ORDINALITY g(id, key, place) JOIN {jobs} j ON j.id = g.id
-        WHERE g.key IS NOT NULL AND g.place = ANY (v_given) ORDER BY j.kind, g.key
+        WHERE j.id = ANY (p_ids) AND g.key IS NOT NULL AND g.place = ANY (v_given) ORDER BY j.kind, g.key
     LOOP
         BEGIN
             UPDATE {jobs} j SET unique_key = v_job.key WHERE j.id = v_job.id;
