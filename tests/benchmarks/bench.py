@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from tests.benchmarks import goals
 from tests.benchmarks.case import Row
 from tests.benchmarks.contender import Contender, Ours
 from tests.benchmarks.peers import PEERS
@@ -27,11 +28,17 @@ from tests.benchmarks.raw import RAW
 from tests.servers import mysql, postgres, redis
 
 CONTENDERS = {
-    "postgres": ("raw", "fastqueue", "pgqueuer", "procrastinate"),
+    "postgres": ("raw", "fastqueue", "pgqueuer", "procrastinate", "oban", "awa-pg", "soniq", "chancy"),
     "sqlite": ("raw", "fastqueue", "huey"),
-    "redis": ("fastqueue", "saq", "arq", "taskiq"),
-    "mysql": ("fastqueue",),
+    "redis": ("fastqueue", "saq", "arq", "taskiq", "streaq", "pydocket", "celery"),
+    "mysql": ("raw", "fastqueue"),
 }
+
+SHARES = {"raw": 1, "fastqueue": 1, "pgqueuer": 1, "celery": 0.4, "arq": 0.02, "pydocket": 0.02, "chancy": 0.02}
+"""Which part of the jobs a contender gets, so that its measures last, and end; a tenth by default."""
+
+POLLING = ("arq", "celery", "chancy", "pydocket", "soniq")
+"""Who has no pick-up to speak of by default: they poll, or their worker is another process."""
 
 TIMEOUT = 300
 """Seconds that one measure may take; then it is left out, and said so."""
@@ -51,7 +58,7 @@ class Asked(NamedTuple):
 def main() -> None:
     """Measure, print a table, and write what was asked for."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer jobs, once each, no growth: under three minutes")
+    parser.add_argument("--quick", action="store_true", help="fewer jobs, once each, no growth: some three minutes")
     parser.add_argument("--only", metavar="WORD", help="only where contender, store or measure contains it")
     parser.add_argument("--rounds", type=int, help="how often; the median counts (3, or 1 with --quick)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write versions, settings and every figure there")
@@ -68,34 +75,40 @@ def main() -> None:
                 rows += run(one)
     found = table(rows)
     show(found)
+    print(goals.markdown(found))
     report = {"machine": machine(), "versions": versions(), "settings": settings(), "rows": found, "runs": rows}
     if options.json:
         options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
     if options.markdown:
-        options.markdown.write_text(markdown(found))
+        options.markdown.write_text(f"{goals.markdown(found)}\n{markdown(found)}")
     if options.plot:
         options.plot.write_text(plot(found))
 
 
 def plan(*, quick: bool) -> Iterator[Asked]:
     """What is measured; raw and contenders take turns, so that a noisy minute meets both."""
-    jobs, few = (10_000, 1_000) if quick else (50_000, 5_000)
+    jobs = 10_000 if quick else 30_000
     for measure in ("push", "drain", "tuned"):
         for store, contenders in CONTENDERS.items():
             for who in contenders:
-                quick_enough = who in ("raw", "fastqueue", "pgqueuer")
-                yield Asked(who, store, measure, jobs if quick_enough else few)
+                yield Asked(who, store, measure, int(jobs * SHARES.get(who, 0.1)))
     yield Asked("fastqueue", "memory", "drain", jobs)
     for store in ("postgres", "redis"):
         for who in CONTENDERS[store]:
-            if who not in ("raw", "arq"):  # the raw loop has no way to wait, and arq only polls
+            if who not in ("raw", *POLLING):  # the raw loop has no way to wait
                 yield Asked(who, store, "pickup", 1)
+    yield Asked("fastqueue", "postgres", "committed", 1)
+    for store in ("postgres", "sqlite"):
+        yield Asked("fastqueue", store, "web", 100_000)
     yield Asked("fastqueue", "postgres", "tenth", jobs, limit="tenth")
     yield Asked("fastqueue", "postgres", "keys", jobs, limit="keys")
     yield Asked("fastqueue", "postgres", "snapshot", jobs)
     yield Asked("raw", "postgres", "snapshot", jobs)
     for waiting in (1_000,) if quick else (1_000, 100_000, 1_000_000):
         yield Asked("fastqueue", "postgres", "growth", jobs, waiting=waiting)
+    if not quick:
+        yield Asked("fastqueue", "postgres", "failures", jobs, waiting=1_000_000)
+    yield Asked("fastqueue", "postgres", "heads", 0, waiting=5_000 if quick else 500_000)
     yield Asked("fastqueue", "postgres", "idle", 0)
 
 

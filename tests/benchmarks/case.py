@@ -6,22 +6,32 @@ import asyncio
 import json
 import sys
 import time
+import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import asyncpg
+import uvicorn
 
+from fastqueue.job import NewJob
+from fastqueue.outcome import Settlement
+from fastqueue.stores._rows import NEVER
 from tests.benchmarks.contender import Contender, Ours
 from tests.benchmarks.peers import PEERS
 from tests.benchmarks.raw import RAW
+from tests.benchmarks.visitor import hello
 
 __all__ = ["Row"]
 
 TICK = 0.001
 LATENCIES = 200
 IDLE = 10
+CLAIMS = 30
+NOW = 1_788_264_000_000
+TOMORROW = 4_000_000_000_000
 
 
 class Row(NamedTuple):
@@ -107,11 +117,116 @@ class Case:
         return rows[:1]
 
     async def growth(self, waiting: int) -> list[Row]:
-        """A drain beside jobs for tomorrow."""
+        """A drain beside jobs that wait: half of them for tomorrow, half for a kind that nobody here knows."""
+        await self.others(waiting // 2, kind="nothing", due=TOMORROW)
+        await self.others(waiting // 2, kind="unknown")
+        return (await self.drain(f"drain, {waiting:,} more waiting"))[:1]
+
+    async def failures(self, waiting: int) -> list[Row]:
+        """A drain beside jobs that have failed."""
+        await self.others(waiting, kind="nothing", due=NEVER, failed=True)
+        return (await self.drain(f"drain, {waiting:,} failed"))[:1]
+
+    async def others(
+        self, jobs: int, *, kind: str, due: int = 0, failed: bool = False, mode: int = 0, held: int = 0
+    ) -> None:
+        """Put jobs into fastqueue's table, as they are after their push, their failure or their claim."""
+        admin = await asyncpg.connect(self.url)
+        await admin.execute(
+            "INSERT INTO fastqueue_jobs (queue, kind, mode, run_at, due, held_until, hold_ms, payload, failed_at, "
+            f"created_at) SELECT 'default', '{kind}', {mode}, 0, {due}, {held or NEVER}, 120000, '1', "
+            f"{0 if failed else 'NULL'}, 0 FROM generate_series(1, {jobs})"
+        )
+        await admin.execute("VACUUM ANALYZE fastqueue_jobs")
+        await admin.close()
+
+    async def heads(self, waiting: int) -> list[Row]:
+        """Claims of a hundred behind jobs that cannot be claimed: of an unknown, a held-back and a full kind."""
         assert isinstance(self.contender, Ours)
-        for _ in range(0, waiting, 1000):
-            await self.contender.plain.push_many(range(1000), delay=86_400)
-        return (await self.drain(f"drain, {waiting:,} more delayed"))[:1]
+        store, found = self.contender.queue.store, list[Row]()
+        assert store.holds is not None
+        full, unknown, back = "a full", "an unknown", "a held-back"
+        for what in ("no", unknown, back, full):
+            if what == full:
+                await self.others(5, kind="full", mode=10, due=NEVER, held=TOMORROW)
+            if what != "no":
+                await self.others(waiting, kind=what.split()[1], mode=10 if what == full else 0)
+            if what == back:
+                await store.push([NewJob(kind="held-back", payload="1", run_at=0)], now=0)
+                claim = await store.claim(NOW, token=1, limit=1, queues=None, kinds={"held-back"})
+                await store.holds.hold_back(claim.jobs[0], until=TOMORROW)
+            took = list[float]()
+            await self.others(100 * CLAIMS, kind="other", due=1)
+            for token in range(2, 2 + CLAIMS):
+                begun = time.perf_counter()
+                claim = await store.claim(
+                    NOW, token=token, limit=100, queues=None, kinds={"full", "held-back", "other", "nothing"}
+                )
+                took.append((time.perf_counter() - begun) * 1000)
+                assert len(claim.jobs) == 100
+                assert {job.kind for job in claim.jobs} == {"other"}
+                await store.settle([Settlement.done(job) for job in claim.jobs])
+            found.append(self.row(f"claim of 100 behind {waiting:,} of {what} kind", median(took), "ms"))
+        return found
+
+    async def web(self) -> list[Row]:
+        """Requests to a server in the same process, one after the other from another: idle, and beside a drain."""
+        server = uvicorn.Server(uvicorn.Config(hello, port=0, log_level="error"))
+        async with beside(server.serve()):
+            while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+                await asyncio.sleep(0.01)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            await self.fill(self.jobs)
+            idle = await self.visited(port)
+            self._left = self.jobs
+            async with beside(self.contender.work(tuned=False)):
+                busy = await self.visited(port)
+                assert self._left > 0, "the drain was over before the visit"
+                await self._over.wait()
+            server.should_exit = True
+        return [
+            self.row("requests beside a drain, to idle", len(busy) / len(idle), "x"),
+            self.row("requests, idle: p95", idle[len(idle) * 95 // 100], "ms"),
+            self.row("requests beside a drain: p95", busy[len(busy) * 95 // 100], "ms"),
+        ]
+
+    async def visited(self, port: int) -> list[float]:
+        """The milliseconds of each request that another process made, sorted."""
+        command = [sys.executable, "-m", "tests.benchmarks.visitor", str(port)]
+        other = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        told, _ = await other.communicate()
+        return sorted(json.loads(told))
+
+    async def committed(self) -> list[Row]:
+        """From the return of a transaction in another process to the handler's start here."""
+        self._left = LATENCIES
+        async with beside(self.contender.work(tuned=False)):
+            await asyncio.sleep(1)
+            there = await self.waits_of("committer")
+        return [
+            self.row("pick-up after a commit elsewhere, p50", there[len(there) // 2], "ms"),
+            self.row("pick-up after a commit elsewhere, p99", there[len(there) * 99 // 100], "ms"),
+        ]
+
+    async def waits_of(self, pusher: str) -> list[float]:
+        """The waits of jobs that another process pushes."""
+        asked = json.dumps({"who": self.who, "store": self.store, "url": self.url, "jobs": 0, "measure": pusher})
+        command = [sys.executable, "-m", "tests.benchmarks.case", asked]
+        other = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        told, _ = await other.communicate()
+        await self._over.wait()
+        return waits({int(number): at for number, at in json.loads(told).items()}, self.began)
+
+    async def committer(self) -> None:
+        """The other process of a pick-up after a commit."""
+        assert isinstance(self.contender, Ours)
+        returned: dict[int, int] = {}
+        for number in range(LATENCIES):
+            async with self.contender.queue.transaction() as transaction:
+                await self.contender.plain.in_(transaction).push(number)
+            returned[number] = time.monotonic_ns()
+            await asyncio.sleep(0.01)
+        print(json.dumps(returned))
 
     async def pickup(self) -> list[Row]:
         """From the return of a push to the handler's start, idle workers: in one process, and from another."""
@@ -130,12 +245,7 @@ class Case:
             here = waits(returned, self.began)
             self.began.clear()
             self._left, self._over = LATENCIES, asyncio.Event()
-            asked = json.dumps({"who": self.who, "store": self.store, "url": self.url, "jobs": 0, "measure": "pusher"})
-            command = [sys.executable, "-m", "tests.benchmarks.case", asked]
-            other = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-            told, _ = await other.communicate()
-            await self._over.wait()
-            there = waits({int(number): at for number, at in json.loads(told).items()}, self.began)
+            there = await self.waits_of("pusher")
         return [
             self.row("pick-up in the same process, p50", here[len(here) // 2], "ms"),
             self.row("pick-up from another process, p50", there[len(there) // 2], "ms"),
@@ -197,11 +307,18 @@ async def lag(lags: list[float]) -> None:
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
     """Work in a task for the length of a block; an error of its own ends the process."""
-    task = asyncio.create_task(work)
-    task.add_done_callback(lambda done: None if done.cancelled() or done.exception() is None else sys.exit(1))
+    task, over = asyncio.create_task(work), False
+
+    def ended(done: asyncio.Task[None]) -> None:
+        if not (over or done.cancelled() or done.exception() is None):
+            traceback.print_exception(done.exception())
+            sys.exit(1)
+
+    task.add_done_callback(ended)
     try:
         yield
     finally:
+        over = True
         task.cancel()
         await asyncio.wait({task}, timeout=5)
 
@@ -218,7 +335,12 @@ async def measured(asked: dict[str, Any]) -> list[Row]:
         "keys": lambda: case.drain("drain, each one at a time by its key"),
         "growth": lambda: case.growth(waiting),
         "snapshot": case.snapshot,
+        "failures": lambda: case.failures(waiting),
+        "heads": lambda: case.heads(waiting),
+        "web": case.web,
         "pickup": case.pickup,
+        "committed": case.committed,
+        "committer": case.committer,
         "pusher": case.pusher,
         "idle": case.idle,
     }

@@ -7,10 +7,11 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 
-from tests.benchmarks.contender import Contender
+from tests.benchmarks.contender import Contender, load
 
 __all__ = ["RAW"]
 
@@ -109,6 +110,69 @@ class RawSQLite(Contender):
         await asyncio.get_running_loop().create_future()
 
 
+class RawMySQL(Contender):
+    """asyncmy on one table: each batch is locked, held, run in one task a job, and deleted."""
+
+    name, store, tuned = "raw", "mysql", "batch of 500"
+
+    async def open(self) -> None:
+        place = urlsplit(self.url)
+        self.free = [
+            await load("asyncmy").connect(
+                host=place.hostname, port=place.port, user=place.username, db=place.path[1:], autocommit=True
+            )
+            for _ in range(10)
+        ]
+        await self._do(
+            self.free[0],
+            "CREATE TABLE IF NOT EXISTS raw (id bigint AUTO_INCREMENT PRIMARY KEY, kind varchar(200) NOT NULL, "
+            "payload text NOT NULL, run_at bigint NOT NULL, held_until bigint NOT NULL DEFAULT 0, "
+            "attempts int NOT NULL DEFAULT 0, KEY line (held_until, run_at, id))",
+        )
+
+    async def close(self) -> None:
+        for connection in self.free:
+            await connection.ensure_closed()
+
+    async def push(self, number: int) -> None:
+        connection = self.free.pop()
+        try:
+            await self._do(connection, f"INSERT INTO raw (kind, payload, run_at) VALUES ('nothing', '{number}', 0)")
+        finally:
+            self.free.append(connection)
+
+    async def push_many(self, numbers: Sequence[int]) -> None:
+        rows = ", ".join(f"('nothing', '{number}', 0)" for number in numbers)
+        await self._do(self.free[0], f"INSERT INTO raw (kind, payload, run_at) VALUES {rows}")
+
+    async def work(self, *, tuned: bool) -> None:
+        batch, connection = 500 if tuned else 100, self.free[0]
+        await self._do(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        look = (
+            "SELECT id, payload FROM raw WHERE held_until = 0 AND run_at <= 1 ORDER BY run_at, id "
+            f"LIMIT {batch} FOR UPDATE SKIP LOCKED"
+        )
+        while True:
+            await self._do(connection, "BEGIN")
+            taken = await self._do(connection, look)
+            ids = ", ".join(str(id) for id, _ in taken) or "0"
+            await self._do(connection, f"UPDATE raw SET held_until = 1, attempts = attempts + 1 WHERE id IN ({ids})")
+            await self._do(connection, "COMMIT")
+            if not taken:
+                break
+            await run_each([payload for _, payload in taken])
+            await self._do(connection, f"DELETE FROM raw WHERE id IN ({ids})")
+            for _, payload in taken:
+                self.ran(int(payload))
+        await asyncio.get_running_loop().create_future()
+
+    @staticmethod
+    async def _do(connection: Any, statement: str) -> Any:
+        async with connection.cursor() as cursor:
+            await cursor.execute(statement)
+            return await cursor.fetchall()
+
+
 async def run_each(payloads: Sequence[str]) -> None:
     """One task a job."""
 
@@ -119,4 +183,4 @@ async def run_each(payloads: Sequence[str]) -> None:
     await asyncio.gather(*(asyncio.create_task(nothing(loads(payload))) for payload in payloads))
 
 
-RAW: dict[str, type[Contender]] = {"postgres": RawPostgres, "sqlite": RawSQLite}
+RAW: dict[str, type[Contender]] = {"postgres": RawPostgres, "sqlite": RawSQLite, "mysql": RawMySQL}
