@@ -67,7 +67,7 @@ def times(figures: Figures) -> tuple[str, str]:
 
 
 def main(
-    seconds: Annotated[float, typer.Option(help="How long things are done to the site, for each scenario.")] = 75,
+    seconds: Annotated[float, typer.Option(help="How long things are done to the site, for each scenario.")] = 45,
     store: Annotated[list[str] | None, typer.Option(help="Only on this store; may be given again.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only this scenario; may be given again.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="An object for each scenario, one a line.")] = False,
