@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from fastqueue.queue import Queue
 
 __all__ = ["TAIL", "Worker"]
+
+T = TypeVar("T")
 
 log = logging.getLogger("fastqueue")
 
@@ -130,7 +132,7 @@ class Worker:
                     log.error("a claim failed: %s", line(facts), extra=extra(facts))
                     if not isinstance(error, StoreUnavailable):
                         log.debug("the claim's error", exc_info=error)
-                await self._sleep_through_wakes(pause)
+                await self.wake.sleep_through(pause, until=lambda: self._stopping)
                 continue
             # Of a claim that found nothing a run's end need not make another; of a short one it may have been others'
             # work that hid the rest.
@@ -143,12 +145,6 @@ class Worker:
             else:
                 # Runs may be over by now, and a store may answer without waiting: others on the loop get their turn.
                 await asyncio.sleep(0)
-
-    async def _sleep_through_wakes(self, seconds: float) -> None:
-        until = self._loop.time() + seconds
-        while not self._stopping and (left := until - self._loop.time()) > 0:
-            self.wake.clear()
-            await self.wake.wait(left)
 
     def _room(self) -> int:
         """How many jobs can start soon: the free workers, and the window beyond them when half of it is empty."""
@@ -282,7 +278,7 @@ class Worker:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _task(self, body: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def _task(self, body: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """A task in a context of its own: nothing leaks in from whoever started the queue, nor from job to job."""
         return self._loop.create_task(body, name=name, context=Context())
 
@@ -363,14 +359,24 @@ class Worker:
         """Run what is due now, one by one, until nothing is; answer how many runs there were."""
         runs = 0
         try:
-            while True:
-                jobs = await self._claim(1)
-                if not jobs:
-                    return runs
+            while jobs := await self._claim_one():
                 runs += 1
                 await self._drain_one(jobs[0])
+            return runs
         finally:
             self._watch.close()
+
+    async def _claim_one(self) -> list[Claimed]:
+        claim = self._task(self._claim(1), "fastqueue-claim")
+        try:
+            return await asyncio.shield(claim)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):  # its answer is the only list of what it holds
+                await asyncio.wait({claim}, timeout=SETTLE_BOUND)
+                if claim.done() and not claim.exception():
+                    await self.settler.give_back(claim.result())
+            claim.cancel()
+            raise
 
     async def _drain_one(self, job: Claimed) -> None:
         attempt = attempt_of(job, self.queue.kinds[job.kind], self.queue.clock.now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 __all__ = ["Wake"]
 
@@ -40,3 +41,10 @@ class Wake:
         finally:
             if timer is not None:
                 timer.cancel()
+
+    async def sleep_through(self, seconds: float, *, until: Callable[[], bool]) -> None:
+        """Sleep for so many seconds whatever wakes come, unless one comes when `until` is true."""
+        end = self._loop.time() + seconds
+        while not until() and (left := end - self._loop.time()) > 0:
+            self.clear()
+            await self.wait(left)

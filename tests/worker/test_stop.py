@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from typing import Any
 
 import anyio
 import pytest
@@ -49,6 +50,40 @@ async def answering_that_it_is_permanent() -> None:
         await bare()
     except asyncio.CancelledError:
         raise Permanent("half done") from None
+
+
+class AnsweringLate(MemoryStore):
+    """Takes the jobs of a claim, and answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken, self.go = asyncio.Event(), asyncio.Event()
+
+    async def claim(self, now: Moment, **asked: Any) -> Claim:
+        claim = await super().claim(now, **asked)
+        self.taken.set()
+        await self.go.wait()
+        return claim
+
+
+async def test_a_drain_that_is_cancelled_while_its_claim_is_on_the_way_gives_back_what_it_took() -> None:
+    store = AnsweringLate()
+    queue = Queue(store)
+
+    @queue.handle("greet")
+    async def greet(name: str) -> None: ...
+
+    await greet.push("Ann")
+    draining = asyncio.create_task(queue.drain())
+    await soon(store.taken.wait())
+    draining.cancel()
+    await asyncio.sleep(0)
+    store.go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await soon(draining)
+
+    (job,) = await kept(store)
+    assert (job.attempts, job.held_ms) == (0, None)
 
 
 async def test_a_job_that_ends_within_the_grace_is_done_and_the_stop_waits_for_it(
