@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 from fastqueue import Queue
-from fastqueue.errors import StoreUnavailable
+from fastqueue.errors import OptionError, StoreUnavailable
 from fastqueue.job import NewJob
 from fastqueue.stores import store_of
 from tests.cli.command import NOW, Command, on_a_terminal, push, push_failed
@@ -118,6 +118,19 @@ async def test_a_password_in_a_store_s_url_is_shown_by_nothing(url: str, caplog:
 
     assert len(said) >= 12
     assert "s3cret" not in "\n".join([*said, caplog.text])
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "mysql", "redis"])
+@pytest.mark.parametrize(
+    "rest", ["s3cret#x@host/0", "s3cret/x@host/0", "s3cret?x@host/0", "12345/x@host/0", "s3cret@[::1/0"]
+)
+def test_a_password_that_ends_a_url_s_host_is_refused_with_the_remedy_and_not_shown(scheme: str, rest: str) -> None:
+    with pytest.raises(OptionError, match="%23, %2F") as refused:
+        Queue(f"{scheme}://app:{rest}")
+    said = "".join(traceback.format_exception_only(refused.value))
+    assert "s3cret" not in said
+    assert "12345" not in said
+    assert refused.value.__suppress_context__, "the traceback would show the part that was read as a port"
 
 
 async def test_a_stored_value_is_read_as_json_and_names_nothing_to_be_imported() -> None:

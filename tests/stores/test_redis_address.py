@@ -42,7 +42,7 @@ def test_a_url_of_something_else_is_refused_without_showing_it(url: str) -> None
     "url", ["redis://:s3/cret@h", "redis://h:port", "redis://h?no_such_option=1", "redis://h?socket_timeout=soon"]
 )
 def test_a_url_that_the_driver_cannot_read_is_refused_without_showing_it(url: str) -> None:
-    with pytest.raises(OptionError, match="url cannot be read: look at its port, and at the options") as refused:
+    with pytest.raises(OptionError, match="url cannot be read: look at its") as refused:
         RedisStore(url)
     assert "s3" not in str(refused.value)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 from fastqueue.errors import OptionError
+from fastqueue.stores._url import split_url
 
 __all__ = ["Address", "refuse_old"]
 
@@ -40,7 +41,7 @@ class Address(NamedTuple):
             OptionError: it is no URL of MySQL, names no database, or asks for an encryption that is not known here;
                 the message never holds the password.
         """
-        parts = urlsplit(url)
+        parts = split_url("dsn", url)
         if parts.scheme.partition("+")[0] not in _SCHEMES:
             raise OptionError(
                 f"dsn begins with {parts.scheme or 'no scheme'!r}; it takes a URL such as "

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 from fastqueue.errors import OptionError
+from fastqueue.stores._url import split_url
 
 __all__ = ["Address"]
 
@@ -31,7 +32,7 @@ class Address(NamedTuple):
         Raises:
             OptionError: it is no URL of PostgreSQL; the message names `what`, and never the password.
         """
-        parts = urlsplit(url)
+        parts = split_url(what, url)
         scheme = parts.scheme.partition("+")[0]
         if scheme not in _SCHEMES:
             raise OptionError(

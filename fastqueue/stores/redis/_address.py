@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 from fastqueue.errors import OptionError
+from fastqueue.stores._url import split_url
 
 __all__ = ["PREFIX", "Address"]
 
@@ -36,7 +37,7 @@ class Address(NamedTuple):
         Raises:
             OptionError: it is no URL of Redis, or the prefix cannot begin keys; the password is never shown.
         """
-        parts = urlsplit(url)
+        parts = split_url("url", url)
         scheme = parts.scheme.partition("+")[0]
         if scheme not in _SCHEMES:
             raise OptionError(
