@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from typing import Any, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from aiosmtplib import SMTP, SMTPDataError, SMTPException, SMTPNotSupported, SMTPRecipientsRefused, SMTPSenderRefused
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -97,11 +97,7 @@ class Mailer:
         at_once: int | None = None,
         rate: Limiter | None = None,
     ) -> None:
-        self._url = urlsplit(url)
-        if self._url.scheme not in ("smtp", "smtps") or not self._url.hostname:
-            raise OptionError(
-                "the mailer's URL is no smtp://host or smtps://host; a port, user and password may be in it"
-            )
+        self._url = _address(url)
         self._sender = sender
         self._start_tls = start_tls
         self._timeout = as_seconds("timeout", timeout)
@@ -232,6 +228,16 @@ class Mailer:
             start_tls=False if self._url.scheme == "smtps" else self._start_tls,
             timeout=self._timeout,
         )
+
+
+def _address(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("smtp", "smtps") and parts.hostname and parts.port != 0:
+            return parts
+    except ValueError:
+        pass  # its words may show a part of the password
+    raise OptionError("the mailer's URL is no smtp://host or smtps://host; a port, user and password may be in it")
 
 
 def _fernet(keys: Sequence[str | bytes]) -> MultiFernet | None:

@@ -170,7 +170,18 @@ async def test_a_server_that_is_down_is_tried_again() -> None:
         await mailer.send(mail())
 
 
-@pytest.mark.parametrize("url", ["localhost", "http://localhost", "smtp://", "smtp:localhost"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost",
+        "http://localhost",
+        "smtp://",
+        "smtp:localhost",
+        "smtp://mail:port",
+        "smtp://mail:99999",
+        "smtp://[::1",
+    ],
+)
 def test_a_url_that_is_none_is_refused_without_being_shown(url: str) -> None:
     with pytest.raises(OptionError, match="no smtp://host or smtps://host"):
         Mailer(url, sender="shop@example.com")
