@@ -31,6 +31,20 @@ def test_the_password_is_never_shown(url: str) -> None:
     assert repr(store) == "PostgresStore('postgresql://u@h/db')"
 
 
+@pytest.mark.parametrize("url", ["postgresql://u:s3cret/@h/db", "postgresql://h:99999/db", "postgresql://[::1/db"])
+def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(OptionError, match="dsn cannot be read: look at its host and port") as refused:
+        PostgresStore(url)
+    assert "s3" not in str(refused.value)
+
+
+def test_a_url_may_name_several_hosts() -> None:
+    assert (
+        repr(PostgresStore("postgresql://u:s3cret@a:5432,b:5433/db"))
+        == "PostgresStore('postgresql://u@a:5432,b:5433/db')"
+    )
+
+
 @pytest.mark.parametrize("url", ["mysql://u:s3cret@h/db", "s3cret", "", "sqlite:///app.db"])
 def test_a_url_of_something_else_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(OptionError, match=r"it takes a URL such as postgresql://") as refused:

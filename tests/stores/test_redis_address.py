@@ -47,6 +47,12 @@ def test_a_url_that_the_driver_cannot_read_is_refused_without_showing_it(url: st
     assert "s3" not in str(refused.value)
 
 
+@pytest.mark.parametrize("url", ["redis://h/jobs", "rediss://h/0/1"])
+def test_a_database_that_is_no_number_is_refused(url: str) -> None:
+    with pytest.raises(OptionError, match="names no database of Redis, which numbers them"):
+        RedisStore(url)
+
+
 @pytest.mark.parametrize("prefix", ["", "{a}", "a b", "é", "a" * 65, "a\n", "a}"])
 def test_a_prefix_that_cannot_begin_keys_is_refused(prefix: str) -> None:
     with pytest.raises(OptionError, match="cannot begin keys; it takes 1 to 64 letters, digits"):

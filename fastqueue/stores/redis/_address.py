@@ -44,6 +44,9 @@ class Address(NamedTuple):
                 f"url begins with {parts.scheme or 'no scheme'!r}; it takes a URL such as redis://user:password@host:6379/0"
                 ", rediss://... for TLS, or unix:///path/to/redis.sock"
             )
+        if scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path):
+            # Not shown, since it may be the rest of a password with a slash in it.
+            raise OptionError("url names no database of Redis, which numbers them: redis://user:password@host:6379/0")
         query = parse_qsl(parts.query, keep_blank_values=True)
         named = [value for name, value in query if name == "prefix"]
         prefix = prefix if prefix is not None else named[-1] if named else PREFIX
