@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Protocol
 
 from fastqueue.errors import CarriedTooLarge, OptionError
+from fastqueue.settings import as_list
 
-__all__ = ["MAX_CARRIED_BYTES", "Carrier", "CarryVar", "carried_text"]
+__all__ = ["MAX_CARRIED_BYTES", "Carrier", "CarryVar", "carried_text", "carriers_of"]
 
 MAX_CARRIED_BYTES = 4096
 
@@ -41,6 +42,19 @@ class Carrier(Protocol):
     ) -> AbstractContextManager[None]:
         """Around a run and its limiter, and around an `on_fail`: give back what was carried, which may be nothing."""
         ...
+
+
+def carriers_of(given: Iterable[Carrier]) -> tuple[Carrier, ...]:
+    """What a queue was given as carriers.
+
+    Raises:
+        OptionError: it is no list, or something in it is no carrier; the message names it.
+    """
+    for carrier in (found := as_list("carry", given)):
+        methods = (getattr(carrier, name, None) for name in ("pushing", "running"))
+        if isinstance(carrier, type) or not all(map(callable, methods)):
+            raise OptionError(f"carry has {carrier!r}, which is no carrier; it takes such as CarryRequestID()")
+    return tuple(found)
 
 
 class CarryVar:

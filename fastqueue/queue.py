@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from fastqueue.asked import refuse_unkept, unkept
-from fastqueue.carriers import Carrier
+from fastqueue.carriers import Carrier, carriers_of
 from fastqueue.clock import Clock, as_moment
 from fastqueue.codec import check_name
 from fastqueue.errors import OptionError, RegistrationError
@@ -25,7 +25,7 @@ from fastqueue.options import Defaults
 from fastqueue.outcome import Ran
 from fastqueue.push import AfterCommit, InStore, InTransaction
 from fastqueue.pushing import Pushing
-from fastqueue.settings import Seconds, as_count, as_seconds
+from fastqueue.settings import Seconds, as_count, as_function, as_list, as_seconds
 from fastqueue.store import Keep, Store
 from fastqueue.stores import store_of
 from fastqueue.stores.inline import InlineStore
@@ -80,17 +80,17 @@ class Queue(Kinds):
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         super().__init__()
-        if isinstance(queues, str):
-            raise OptionError(f"queues={queues!r}; it takes a list of names: queues=[{queues!r}]")
+        if not isinstance(defaults, Defaults | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(f"defaults={defaults!r}; it takes Defaults(...)")
         self.store: Store = store_of(store)
         self.workers = as_count("workers", workers)
         self.poll = as_seconds("poll", poll) or 1.0
         self.grace = 10.0 if grace is None else as_seconds("grace", grace)
-        self.queues = None if queues is None else [check_name("queue", name) for name in queues]
-        self.carry = tuple(carry)
-        self.observe = observe
+        self.queues = None if queues is None else [check_name("queue", name) for name in as_list("queues", queues)]
+        self.carry = carriers_of(carry)
+        self.observe = as_function("observe", observe)
         self.defaults = defaults or Defaults()
-        self.clock = Clock(clock)
+        self.clock = Clock(as_function("clock", clock))
         self.state = "never started"
         self.keeps_carried = Keep.CARRIED in self.store.keeps
         self.home = Home(self.store, self.clock)
@@ -116,12 +116,14 @@ class Queue(Kinds):
         Raises:
             RegistrationError: a name has a handler already, or the queue has run.
         """
-        if not isinstance(kinds, Kinds):
+        if not isinstance(kinds, Kinds) and callable(kinds):
             self._factory = kinds
             try:
                 kinds = kinds()
             finally:
                 self._factory = None
+        if not isinstance(kinds, Kinds):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise RegistrationError(f"include takes Kinds, or a function that makes them, and not {kinds!r}")
         for kind in kinds:
             self._add(kind)
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from fastqueue._cron import SEARCHED_YEARS, Pattern, parse
 from fastqueue._zones import Zone, load_zone
-from fastqueue.errors import OptionError
+from fastqueue.errors import OptionError, ScheduleError
 
 __all__ = ["Cron", "Every", "Schedule", "cron", "every", "needs_zone_data"]
 
@@ -214,6 +214,8 @@ def cron(expression: str, tz: str = "UTC") -> Cron:
         >>> nightly
         cron('30 2 * * *', tz='Europe/Paris')
     """
+    if not isinstance(expression, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ScheduleError(f"cron({expression!r}): it takes five fields as a text, such as '0 2 * * *'")
     zone = load_zone(tz)
     return Cron(" ".join(expression.split()), zone.name, parse(expression), zone)
 

@@ -7,11 +7,14 @@ import math
 from collections.abc import Iterable
 from datetime import timedelta
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from fastqueue.errors import OptionError
 
-__all__ = ["UNSET", "Seconds", "Unset", "as_count", "as_ms", "as_seconds", "nearest"]
+__all__ = ["UNSET", "Seconds", "Unset", "as_count", "as_function", "as_list", "as_ms", "as_seconds", "nearest"]
+
+T = TypeVar("T")
+F = TypeVar("F")
 
 Seconds: TypeAlias = int | float | timedelta
 """A duration at the public edge: seconds as a number, or a timedelta."""
@@ -58,6 +61,28 @@ def as_count(what: str, count: int, *, least: int = 1) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < least:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OptionError(f"{what}={count!r}; it takes a whole number of at least {least}")
     return count
+
+
+def as_list(what: str, given: Iterable[T]) -> list[T]:
+    """Several values; one that is not in a list is refused, a text among them.
+
+    Raises:
+        OptionError: it is no list, nor anything else to go through.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError(f"{what}={given!r}; it takes a list: {what}=[{given!r}]")
+    return list(given)
+
+
+def as_function(what: str, given: F) -> F:
+    """A function, or None.
+
+    Raises:
+        OptionError: it is something that cannot be called.
+    """
+    if given is not None and not callable(given):
+        raise OptionError(f"{what}={given!r}; it takes a function")
+    return given
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ import fastqueue.health
 from fastqueue import Defaults, Kind, Kinds, Queue, Throttle, Unique, constant, every
 from fastqueue.errors import KindError, OptionError, RegistrationError, StoreUnavailable, Unsupported
 from fastqueue.health import warn_that_nothing_runs
+from fastqueue.starlette import CarryRequestID
 from fastqueue.stores.memory import MemoryStore
 from fastqueue.testing import FakeClock
 from tests.worker.stage import running
@@ -206,12 +207,27 @@ def test_an_on_fail_that_cannot_be_called_with_value_and_error_or_is_a_second_on
         ({"workers": 0}, "workers=0"),
         ({"poll": -1}, "poll=-1"),
         ({"grace": -1}, "grace=-1"),
-        ({"queues": "mail"}, r"it takes a list of names: queues=\['mail'\]"),
+        ({"queues": "mail"}, r"queues='mail'; it takes a list: queues=\['mail'\]"),
+        ({"queues": 5}, r"queues=5; it takes a list"),
+        ({"carry": CarryRequestID()}, r"carry=.*; it takes a list: carry=\["),
+        (
+            {"carry": [CarryRequestID]},
+            r"carry has .*CarryRequestID.*, which is no carrier; .* such as CarryRequestID\(\)",
+        ),
+        ({"observe": 5}, r"observe=5; it takes a function"),
+        ({"clock": 5}, r"clock=5; it takes a function"),
+        ({"defaults": 5}, r"defaults=5; it takes Defaults\(...\)"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_by_name(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         Queue("memory://", **settings)
+
+
+@pytest.mark.parametrize("kinds", [None, "kinds", lambda: None])
+def test_what_makes_no_kinds_is_refused_where_it_is_included(kinds: Any) -> None:
+    with pytest.raises(RegistrationError, match="include takes Kinds, or a function that makes them"):
+        Queue("memory://").include(kinds)
 
 
 @pytest.mark.parametrize("store", ["nowhere", "carrier-pigeon://loft", None, 7])

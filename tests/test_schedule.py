@@ -156,6 +156,12 @@ def test_cron_finds_the_next_time_in_utc(expression: str, after: str, expected: 
     assert found.tzinfo is UTC
 
 
+@pytest.mark.parametrize("expression", [None, 5, b"0 2 * * *", ["0", "2", "*", "*", "*"]])
+def test_cron_of_anything_but_a_text_is_refused(expression: Any) -> None:
+    with pytest.raises(ScheduleError, match="it takes five fields as a text"):
+        cron(expression)
+
+
 def test_cron_stops_looking_after_eight_years() -> None:
     # The leap days of 2036, 2040 and 2044 fall on days that the expression leaves out.
     assert cron("0 0 29 2 */2").next(at("2032-03-01 00:00")) is None
