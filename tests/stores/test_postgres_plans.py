@@ -29,6 +29,7 @@ OF_MANY = {name: [VALUES[name]] for name in ("queue", "kind", "mode", "run_at", 
     "carried": [],
     "schedule": [],
     "latest": [True],
+    "jobs": 1,
 }
 
 

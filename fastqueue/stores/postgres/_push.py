@@ -59,6 +59,7 @@ def _keyed(
 
 def _columns(jobs: Sequence[NewJob], now: Moment) -> dict[str, Any]:
     return {
+        "jobs": len(jobs),
         "queue": _once([job.queue for job in jobs]),
         "kind": _once([job.kind for job in jobs]),
         "mode": _once([job.mode for job in jobs]),

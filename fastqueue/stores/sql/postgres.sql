@@ -74,7 +74,7 @@ INSERT INTO {jobs} (
 -- What is the same for all jobs comes once, as an array of one: unnest fills it up with nulls, and the first stands for those.
 -- relies on: nothing
 WITH made AS MATERIALIZED (
-    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, cardinality(:payload::text[]))
+    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, :jobs::int)
 ), new AS (
     INSERT INTO {jobs} (
         id, queue, kind, mode, run_at, due, hold_ms, payload, options, alone_key, carried, schedule, created_at
@@ -97,7 +97,7 @@ SELECT ids, CASE WHEN :channel::text IS NOT NULL THEN pg_notify(:channel::text, 
 -- one for each place, and which ids have the keys: a job is new when that is the one made for it.
 -- relies on: jobs_unique
 WITH made AS MATERIALIZED (
-    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, cardinality(:payload::text[]))
+    SELECT array_agg(nextval('{jobs_id_seq}'::regclass)) AS ids FROM generate_series(1, :jobs::int)
 ), i AS MATERIALIZED (
     SELECT
         u.id, coalesce(u.queue, (:queue::text[])[1]) AS queue, coalesce(u.kind, (:kind::text[])[1]) AS kind,
