@@ -1,4 +1,4 @@
-"""Settings at the edge: durations with their unit, counts in their range, and the names of what may be set."""
+"""Settings at the edge: durations with their unit, counts in their range, URLs, and the names of what may be set."""
 
 from __future__ import annotations
 
@@ -8,10 +8,22 @@ from collections.abc import Iterable
 from datetime import timedelta
 from enum import Enum
 from typing import Final, TypeAlias, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 from fastqueue.errors import OptionError
 
-__all__ = ["UNSET", "Seconds", "Unset", "as_count", "as_function", "as_list", "as_ms", "as_seconds", "nearest"]
+__all__ = [
+    "UNSET",
+    "Seconds",
+    "Unset",
+    "as_count",
+    "as_function",
+    "as_list",
+    "as_ms",
+    "as_seconds",
+    "nearest",
+    "split_url",
+]
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -92,3 +104,25 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(map(repr, names))}" if names else "none is known yet"
+
+
+def split_url(what: str, url: str) -> SplitResult:
+    """The parts of a URL, which may hold a password; PostgreSQL's may name several hosts, with commas between them.
+
+    Raises:
+        OptionError: it cannot be read, or a "#", "/" or "?" of its password ends the host; the message names `what`.
+    """
+    try:
+        parts = urlsplit(url)
+        _, at, place = parts.netloc.rpartition("@")
+        ports = [host.rpartition("]")[2].partition(":")[2] for host in place.split(",")]
+        if any(int(port) > 65535 for port in ports if port) or (
+            place and not at and "@" in parts.path + parts.fragment
+        ):
+            raise ValueError
+    except ValueError:
+        raise OptionError(
+            f"{what} cannot be read: look at its host and port, and write signs such as #, /, ? and @ in a user or "
+            "password as %23, %2F, %3F and %40"
+        ) from None
+    return parts

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from typing import Any, TypeAlias
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote
 
 from aiosmtplib import SMTP, SMTPDataError, SMTPException, SMTPNotSupported, SMTPRecipientsRefused, SMTPSenderRefused
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -20,7 +20,7 @@ from fastqueue.kinds import Kinds
 from fastqueue.limits import Limiter
 from fastqueue.mail._render import Mail, Rendered, render
 from fastqueue.pushing import Pushing
-from fastqueue.settings import Seconds, as_seconds
+from fastqueue.settings import Seconds, as_seconds, split_url
 
 __all__ = ["Later", "Mailer"]
 
@@ -231,13 +231,10 @@ class Mailer:
 
 
 def _address(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        if parts.scheme in ("smtp", "smtps") and parts.hostname and parts.port != 0:
-            return parts
-    except ValueError:
-        pass  # its words may show a part of the password
-    raise OptionError("the mailer's URL is no smtp://host or smtps://host; a port, user and password may be in it")
+    parts = split_url("the mailer's URL", url)
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
+        raise OptionError("the mailer's URL is no smtp://host or smtps://host; a port, user and password may be in it")
+    return parts
 
 
 def _fernet(keys: Sequence[str | bytes]) -> MultiFernet | None:

@@ -180,10 +180,11 @@ async def test_a_server_that_is_down_is_tried_again() -> None:
         "smtp://mail:port",
         "smtp://mail:99999",
         "smtp://[::1",
+        "smtp://me:s3cret#x@h",
     ],
 )
 def test_a_url_that_is_none_is_refused_without_being_shown(url: str) -> None:
-    with pytest.raises(OptionError, match="no smtp://host or smtps://host"):
+    with pytest.raises(OptionError, match=r"no smtp://host or smtps://host|cannot be read: look at its host and port"):
         Mailer(url, sender="shop@example.com")
 
 

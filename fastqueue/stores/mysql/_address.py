@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from fastqueue.errors import OptionError
-from fastqueue.stores._url import split_url
+from fastqueue.settings import split_url
 
 __all__ = ["Address", "refuse_old"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from fastqueue.errors import OptionError
-from fastqueue.stores._url import split_url
+from fastqueue.settings import split_url
 
 __all__ = ["PREFIX", "Address"]
 
