@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -58,7 +59,9 @@ class Asked(NamedTuple):
 def main() -> None:
     """Measure, print a table, and write what was asked for."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer jobs, once each, no growth: some three minutes")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer jobs, once each, no growth: three minutes, not twenty"
+    )
     parser.add_argument("--only", metavar="WORD", help="only where contender, store or measure contains it")
     parser.add_argument("--rounds", type=int, help="how often; the median counts (3, or 1 with --quick)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write versions, settings and every figure there")
@@ -69,16 +72,21 @@ def main() -> None:
     options = parser.parse_args()
     asked = [one for one in plan(quick=options.quick) if options.only is None or options.only in " ".join(one[:3])]
     rows: list[Row] = []
+    missing: list[str] = []
     with suppress(KeyboardInterrupt):  # what was measured by then is shown
         for _ in range(options.rounds or (1 if options.quick else 3)):
             for one in asked:
-                rows += run(one)
+                try:
+                    rows += run(one)
+                except Exception as error:
+                    missing.append(f"{' '.join(one[:3])}: {said(error)}")
+                    print(f"  left out: {missing[-1]}", file=sys.stderr)
     found = table(rows)
     show(found)
-    print(goals.markdown(found))
+    print(goals.markdown(found), *(f"left out: {one}" for one in missing), sep="\n")
     report = {"machine": machine(), "versions": versions(), "settings": settings(), "rows": found, "runs": rows}
     if options.json:
-        options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+        options.json.write_text(json.dumps(report | {"left out": missing}, indent=1, ensure_ascii=False) + "\n")
     if options.markdown:
         options.markdown.write_text(f"{goals.markdown(found)}\n{markdown(found)}")
     if options.plot:
@@ -119,13 +127,24 @@ def run(asked: Asked) -> list[Row]:
             return []
         command = [sys.executable, "-m", "tests.benchmarks.case", json.dumps({**asked._asdict(), "url": url})]
         print(f"{asked.who} on {asked.store}: {asked.measure}", file=sys.stderr)
+        # A group of its own, so that nothing it has started outlives it.
+        case = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
-        except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
-            told = (error.stderr or "") if isinstance(error.stderr, str) else ""
-            print(f"  left out: {type(error).__name__} {told.strip().splitlines()[-1:]}", file=sys.stderr)
-            return []
-        return [Row(*row) for row in json.loads(done.stdout.splitlines()[-1])]
+            out, err = case.communicate(timeout=TIMEOUT)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(case.pid, signal.SIGKILL)
+        if case.returncode:
+            raise subprocess.CalledProcessError(case.returncode, asked.measure, out, err)
+        return [Row(*row) for row in json.loads(out.splitlines()[-1])]
+
+
+def said(error: Exception) -> str:
+    """Why a measure is left out, in a line."""
+    told = (getattr(error, "stderr", None) or "").strip().splitlines()[-1:]
+    return " ".join([type(error).__name__, *(told or [str(error)])])
 
 
 @contextmanager

@@ -25,6 +25,8 @@ class Contender(ABC):
     store: ClassVar[str]
     tuned: ClassVar[str]
     """What is set for "drain, tuned"."""
+    works_elsewhere: ClassVar[bool] = False
+    """Whether its jobs run in other processes, of which nothing is measured here but when they have run."""
 
     def __init__(self, url: str, began: Callable[[int], None], ended: Callable[[], None]) -> None:
         self.url, self.began, self.ended = url, began, ended

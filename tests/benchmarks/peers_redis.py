@@ -135,6 +135,7 @@ class Celery(Contender):
     """In processes of its own, one a core, as it has no asyncio worker; its start is part of a drain."""
 
     name, store, tuned = "celery", "redis", "worker_prefetch_multiplier=100"
+    works_elsewhere = True
 
     async def open(self) -> None:
         os.environ["BENCH_REDIS"] = self.url

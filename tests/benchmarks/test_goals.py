@@ -6,6 +6,8 @@ from tests.benchmarks.bench import markdown, table
 from tests.benchmarks.case import Row
 from tests.benchmarks.goals import goals
 from tests.benchmarks.goals import markdown as goals_markdown
+from tests.benchmarks.page import DOCS, page
+from tests.benchmarks.plot import plot
 
 DRAIN = "drain, defaults"
 ROWS = [
@@ -41,3 +43,20 @@ def test_each_goal_that_was_measured_is_told_with_what_was_reached() -> None:
     assert "| postgres | drain, defaults | raw | ≥ 0.6 | 0.75 | yes |" in lines
     assert "| postgres | drain, a tenth limited | raw: drain, defaults | ≥ 0.5 | 0.30 | **no** |" in lines
     assert "| postgres | pick-up from another process, p50 |  | ≤ 0.6 ms | 0.50 ms | yes |" in lines
+
+
+def test_the_page_gets_its_tables_anew_and_keeps_its_words() -> None:
+    before = (DOCS / "performance.md").read_text()
+    after = page(before, {"rows": table(ROWS)})
+    assert "| postgres | drain, a tenth limited | raw: drain, defaults | ≥ 0.5 | 0.30 | **no** |" in after
+    assert "| postgres | drain, defaults | oban | 2,000 jobs/s |" in after
+    assert page(after, {"rows": table(ROWS)}) == after
+    assert [line for line in after.splitlines() if line and not line.startswith("|")] == [
+        line for line in before.splitlines() if line and not line.startswith("|")
+    ]
+
+
+def test_the_plot_has_a_bar_for_each_figure_of_a_drain() -> None:
+    drawn = plot(table(ROWS))
+    assert drawn.count("<rect") == 4
+    assert "oban on postgres" in drawn
