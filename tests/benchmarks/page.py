@@ -1,4 +1,4 @@
-"""Writes what `scripts/bench --json` measured into docs/performance.md: `python -m tests.benchmarks.page FILE`."""
+"""Writes what `scripts/bench --json` measured into docs/performance.md: `scripts/bench page FILE`."""
 
 from __future__ import annotations
 
