@@ -194,13 +194,13 @@ async def test_v8_a_worker_survives_what_a_handler_raises_and_the_job_ends_with_
 class Blocking:
     """A queue on a store that outlives it, with a handler that ends when it is cancelled."""
 
-    def __init__(self, store: MemoryStore, **settings: Any) -> None:
+    def __init__(self, store: MemoryStore, *, timeout: float = 30, **settings: Any) -> None:
         self.begun = asyncio.Event()
         self.ended = asyncio.Event()
         self.observed = Observed()
         self.queue = Queue(store, observe=self.observed, defaults=Defaults(attempts=2), **settings)
 
-        @self.queue.handle("wait", timeout=30)
+        @self.queue.handle("wait", timeout=timeout)
         async def wait(_: None) -> None:
             self.begun.set()
             await self.ended.wait()
@@ -226,7 +226,13 @@ async def test_v9_a_stop_claims_no_more_waits_for_the_grace_and_then_cancels() -
     await soon(short.begun.wait())
     await stopped(run)
     assert short.observed.outcomes == ["put back"]
-    assert Queue(store, grace=0).grace == 0, "0: each job's own time limit"
+
+    patient = Blocking(MemoryStore(), workers=1, grace=0, timeout=0.1)
+    await patient.wait.push(None)
+    run = asyncio.create_task(patient.queue.run())
+    await soon(patient.begun.wait())
+    await stopped(run)
+    assert patient.observed.outcomes == ["retried"], "0: it has its own time limit, and no interruption cut it"
 
 
 async def test_v10_an_interruption_is_free_three_times_in_a_row_and_then_uses_an_attempt() -> None:

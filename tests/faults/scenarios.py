@@ -60,9 +60,9 @@ async def freezes(site: Site, seconds: float) -> None:
         worker.send_signal(signal.SIGSTOP)
         await asyncio.sleep(HOLD * 1.5)
         worker.send_signal(signal.SIGCONT)
-        await site.until("end", 50)
         # On SQLite it may have had the lock, and then all stood still with it.
         site.harmed(since, None if site.url.startswith("sqlite") else worker.pid)
+        await site.until("end", 50)
 
 
 async def leaks(site: Site, seconds: float) -> None:
@@ -92,8 +92,8 @@ async def steps(site: Site, seconds: float) -> None:
     while time.monotonic() < until:
         since = time.time()
         random.choice(site.processes).send_signal(random.choice([signal.SIGUSR1, signal.SIGUSR2]))
-        await site.until("end", 20)
         site.harmed(since, doubles=False)
+        await site.until("end", 20)
 
 
 async def cuts(site: Site, seconds: float) -> None:
@@ -105,8 +105,8 @@ async def cuts(site: Site, seconds: float) -> None:
         _line(site).cut()
         await asyncio.sleep(random.choice([0, 0.2, 1]))
         _line(site).join()
-        await site.until("end", 20)
         site.harmed(since)
+        await site.until("end", 20)
 
 
 async def silence(site: Site, seconds: float) -> None:
@@ -118,8 +118,8 @@ async def silence(site: Site, seconds: float) -> None:
         await asyncio.sleep(HOLD * 1.5)
         _line(site).cut()
         _line(site).join()
-        await site.until("end", 20)
         site.harmed(since)
+        await site.until("end", 20)
 
 
 async def slow(site: Site, seconds: float) -> None:
@@ -151,8 +151,8 @@ async def exhausted(site: Site, seconds: float) -> None:
     while time.monotonic() < until:
         since = time.time()
         await asyncio.to_thread(take_every_connection, site.url, random.choice([0.5, 2]))
-        await site.until("end", 20)
         site.harmed(since)
+        await site.until("end", 20)
         await asyncio.sleep(random.uniform(0.2, 1))
 
 
@@ -162,8 +162,8 @@ async def terminations(site: Site, seconds: float) -> None:
     while time.monotonic() < until:
         since = time.time()
         await asyncio.to_thread(end_some_connections, site.url)
-        await site.until("end", 20)
         site.harmed(since)
+        await site.until("end", 20)
         await asyncio.sleep(random.uniform(0.1, 0.5))
 
 
@@ -187,8 +187,8 @@ async def full(site: Site, seconds: float) -> None:
         await asyncio.sleep(0.5)
         for process in site.processes:
             prlimit(process.pid, RLIMIT_FSIZE, (RLIM_INFINITY, RLIM_INFINITY))
-        await site.until("end", 20)
         site.harmed(since)
+        await site.until("end", 20)
 
 
 def _memory(pid: int) -> int:
