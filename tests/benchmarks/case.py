@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 import time
 import traceback
@@ -357,6 +358,7 @@ async def measured(asked: dict[str, Any]) -> list[Row]:
 
 
 def main() -> None:
+    logging.disable(logging.WARNING)  # some write a line for each job
     rows = asyncio.run(measured(json.loads(sys.argv[1])))
     if rows:
         print(json.dumps(rows))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from tests.benchmarks.contender import Contender, load
 from tests.benchmarks.peers_postgres import ON_POSTGRES
@@ -41,5 +40,3 @@ class Huey(Contender):
 
 ALL: tuple[type[Contender], ...] = (*ON_POSTGRES, *ON_REDIS, Huey)
 PEERS = {peer.name: peer for peer in ALL}
-
-logging.disable(logging.WARNING)  # some write a line for each job
